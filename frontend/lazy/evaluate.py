@@ -79,7 +79,9 @@ def evaluate(refs: Sequence[Ref]) -> None:
             pass  # NumPy would not notice
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
-            if known.rests(found) and not strided.pays(found.seconds, found.ops, known.structure.spent):
+            if known.rests(found) and (
+                known.in_small_pieces or not strided.pays(found.seconds, found.ops, known.structure.spent)
+            ):
                 if _ran(found, known.structure):
                     return
         elif tier == "auto" and found.seconds < NODE * len(found) and _ran(found):
@@ -110,14 +112,16 @@ class _Known:
         structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
         is_shared: whether it is.
         ops: how many there are to compile, once that matters.
+        in_small_pieces: whether calls of compiled functions leave only pieces between them that never become programs.
     """
 
-    __slots__ = ("is_shared", "ops", "structure")
+    __slots__ = ("in_small_pieces", "is_shared", "ops", "structure")
 
     def __init__(self) -> None:
         self.structure = tiers.Structure()
         self.is_shared = False
         self.ops: int | None = None
+        self.in_small_pieces = False
 
     def rests(self, found: Plan) -> bool:
         """Whether nothing is to be done about a program this time."""
@@ -125,8 +129,9 @@ class _Known:
             return True
         if self.ops is None:
             order = found.order()
-            self.ops = tiers.count(_rolled(order, found.kept())[0])
-        return self.structure.rests(self.ops, found.seconds)
+            self.in_small_pieces = _in_small_pieces(order)
+            self.ops = 0 if self.in_small_pieces else tiers.count(_rolled(order, found.kept())[0])
+        return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
         """Take what is known of graphs, and add what is known here."""
@@ -336,6 +341,19 @@ def _ends(order: Sequence[Node]) -> Iterator[int]:
         if i == end or i - start == MAX_NODES or kinds[i] is not kinds[i - 1] or kinds[i] is COMPILED:
             yield i
             start = i
+
+
+def _in_small_pieces(order: Sequence[Node]) -> bool:
+    """Whether there are calls of compiled functions, and each piece between them is run op by op in any case."""
+    if not any(node.op is COMPILED for node in order):
+        return False
+    start = 0
+    for end in _ends(order):
+        piece = order[start:end]
+        if piece[0].op is not COMPILED and work(piece) >= settings.small_work:
+            return False
+        start = end
+    return True
 
 
 def _call(node: Node) -> None:

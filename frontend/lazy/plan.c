@@ -274,6 +274,11 @@ static int fill(Plan *self, PyObject *refs)
     for (Py_ssize_t i = 0; i < n; i++)
         if (order[i]->edge != NULL && Py_REFCNT(order[i]->edge) > order[i]->edges)
             self->flags[i] |= KEPT;
+    /* Each result has a reference of its own, of which the walk may have met one: others have the node besides that and
+       the plan. */
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (PyTuple_GET_SIZE(order[i]->avals) > 1 && Py_REFCNT(order[i]) > 2)
+            self->flags[i] |= KEPT;
     return 0;
 }
 

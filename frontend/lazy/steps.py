@@ -146,8 +146,8 @@ def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
 
 
 #: A call of a compiled function that takes and gives more bytes runs by itself, in the memory of what nobody wants any
-#: more; see `calls`.
-MOST_CALL_BYTES = 1 << 14
+#: more; see `calls`. It cuts the graph in two, which costs more than to write that much elsewhere.
+MOST_CALL_BYTES = 1 << 18
 
 
 def _prepare_call(call: NotedCall, avals: Sequence[Aval]) -> Prepared | Literal[False]:
@@ -320,7 +320,7 @@ def plan(refs: list[Ref]) -> Any:
 
 def held_outside(order: Sequence[Node]) -> set[Node]:
     """Nodes that somebody refers to besides the graph and the functions that it applies, which were recorded on the
-    very arrays: their values are worth keeping."""
+    very arrays: their values are worth keeping. Those of several results are among them."""
     functions: dict[int, GraphFunction] = {}
     waiting = [f for node in order for f in callees(node)]
     while waiting:
@@ -333,7 +333,9 @@ def held_outside(order: Sequence[Node]) -> set[Node]:
         lists = (f.parameters, f.captured, f.outputs, *(step.inputs for step in f.body))
         holders.update((id(node.inputs), node.inputs) for node, _ in f.parameters)  # other names of the arguments
         holders.update((id(refs), refs) for refs in lists)
-    return referred_besides(holders.values(), lambda node: node.values is None)
+    # Each result has a reference of its own, which says nothing of the others.
+    several = {node for node in order if len(node.avals) > 1}
+    return referred_besides(holders.values(), lambda node: node.values is None) | several
 
 
 def referred_besides(lists: Iterable[Sequence[Ref]], counts: Callable[[Node], bool]) -> set[Node]:

@@ -17,7 +17,7 @@ from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import HostCall
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import override, settings
-from smelt.lazy import core, direct, evaluate
+from smelt.lazy import core, direct, evaluate, tiers
 from smelt.lazy.steps import Plan, plan
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -65,6 +65,67 @@ def test_what_functions_refer_to_is_kept_for_others_alone(depth: int) -> None:
     found = plan([smelt.grad(loss)(x * 2)._ref])
     assert found is not None and {"cos", "exp", "mul"} < set(names(found))
     assert [node.op.name for node in found.kept()] == ["exp", "apply"]
+
+
+def _split(x: smelt.array, s: smelt.array) -> tuple[smelt.array, smelt.array]:
+    s = s * 0.5 + x
+    return s.sum(), s
+
+
+def _with_gradient(x: smelt.array, s: smelt.array) -> tuple[smelt.array, smelt.array]:
+    loss, gradient = smelt.value_and_grad(lambda w: (w * x).sum())(s)
+    return loss, s - 0.1 * gradient
+
+
+def _with_vectors(x: smelt.array, s: smelt.array) -> tuple[smelt.array, smelt.array]:
+    values, vectors = smelt.linalg.eigh(s[:, None] * s[None, :] + smelt.diag(x))
+    return values.sum(), s + vectors[0]
+
+
+@pytest.mark.parametrize("step", [_split, smelt.compile(_split), _with_gradient, _with_vectors])
+@pytest.mark.parametrize("tier", ["ops", "auto", "program"])
+def test_a_state_that_is_made_beside_what_is_wanted_is_not_made_again(
+    step: Callable[..., Any], tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the results of one node the first is asked for at each step, and the second is what the next step reads."""
+    lengths: list[int] = []
+
+    def measured(refs: Any) -> Any:
+        found = plan(refs)
+        lengths.append(0 if found is None else len(found))
+        return found
+
+    monkeypatch.setattr(evaluate, "plan", measured)
+    x, state = smelt.array([1.0, 2.0, 3.0]), smelt.array([1.0, 2.0, 3.0])
+    most = []
+    with override(tier=tier):
+        for _ in range(8):
+            value, state = step(x, state)
+            lengths.clear()
+            smelt.eval(value * 2)
+            most.append(max(lengths))
+    assert len(set(most[3:])) == 1, most
+
+
+@pytest.mark.parametrize("small_work, apart", [(1000, 0), (10, 1)])
+def test_graphs_in_small_pieces_stay_plans(small_work: int, apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of compiled functions divide a graph into pieces. Where none of them is worth a program, no time that they
+    have taken makes them run apart."""
+    half = smelt.compile(lambda x: x * 0.5)
+    x = smelt.array(np.arange(64, dtype=np.float32))
+    smelt.eval(half(x + 1.0))
+    evaluate._known.clear()
+    evaluated: list[Any] = []
+    run = evaluate._evaluate
+    monkeypatch.setattr(evaluate, "_evaluate", lambda request: (evaluated.append(request), run(request)))
+    with override(tier="auto", small_work=small_work):
+        for _ in range(4):
+            monkeypatch.setattr(tiers.cost, "factor", 0.0)  # every program pays
+            y = half(half(smelt.exp(x * 0.01)) + 1.0) - 1.0
+            assert planned(y).work > 1000
+            evaluated.clear()
+            smelt.eval(y)
+            assert len(evaluated) == apart
 
 
 def test_work_that_is_no_call_has_no_plain_plan() -> None:

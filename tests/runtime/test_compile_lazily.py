@@ -150,7 +150,7 @@ def test_a_call_on_little_is_a_step_of_a_plan() -> None:
 
     def made(scale: smelt.array, **options: Any) -> Any:
         f = smelt.compile(lambda x: (smelt.sin(x) * scale, x.sum()), **options)
-        f(smelt.ones(4)), f(smelt.ones(5000))
+        f(smelt.ones(4)), f(smelt.ones(50_000))
         return f
 
     def is_plain(*results: smelt.array) -> bool:
@@ -167,5 +167,5 @@ def test_a_call_on_little_is_a_step_of_a_plan() -> None:
             assert is_plain(y, total, z)
             np.testing.assert_allclose(z, np.sin(np.sin(np.ones(4)) + 4) * 5, 1e-5)
             np.testing.assert_allclose(y, np.sin(np.ones(4)), 1e-5)
-        assert not is_plain(*first(smelt.ones(5000) * 2.0))
+        assert not is_plain(*first(smelt.ones(50_000) * 2.0))
         assert not is_plain(*made(scales[0][:1], donate=0)(smelt.ones(4) * 2.0))
