@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,18 +15,6 @@ from smelt.ir.errors import AttributeValueError, at_user_line
 
 from .arguments import integer
 from .graph import state
-
-if sys.version_info < (3, 12):
-    # reprlib, which shortens what debuggers and pytest show, takes everything called "array" for an `array.array`.
-    _shortened_array = reprlib.Repr.repr_array
-
-    def _repr_array(self: reprlib.Repr, x: Any, level: int) -> str:
-        if type(x).__module__ == "array":
-            return _shortened_array(self, x, level)
-        return self.repr_instance(x, level)
-
-    reprlib.Repr.repr_array = _repr_array  # type: ignore[method-assign]
-
 
 @dataclass(frozen=True)
 class PrintOptions:
