@@ -16,6 +16,7 @@ from smelt.ir.errors import AttributeValueError, at_user_line
 from .arguments import integer
 from .graph import state
 
+
 @dataclass(frozen=True)
 class PrintOptions:
     """How floating-point numbers print. Attributes: precision (digits after the point; -1: six significant ones).
