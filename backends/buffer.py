@@ -10,7 +10,6 @@ import gc
 import mmap
 from collections.abc import Iterable, Sequence
 from ctypes import addressof, c_char
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -290,10 +289,10 @@ class Buffer(Counted):
         held[n] = Buffer(aval, np.ndarray(aval.shape, aval.dtype.numpy, owner, offset))
         return died
 
-    @staticmethod
-    def is_alone(held: list[Buffer], n: int) -> bool:
-        """`renew`, and whether nothing else refers to ``held[n]``, where its memory is an array's of NumPy's."""
-        return Buffer.renew(held, n) or _references(held, n) in _ALONE
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the memory is a block of the pool, which can say who refers to it; that of NumPy's results is not."""
+        return isinstance(getattr(self.array.base, "base", None), _Memory)
 
     def housed(self, block: Block) -> Buffer:
         """The same elements with `block`, which holds them, as their home: this buffer if it had none, else another."""
@@ -318,29 +317,6 @@ class Buffer(Counted):
         other = Buffer(aval, self.array.view(aval.dtype.numpy).reshape(aval.shape))
         other.home = self.home
         return other
-
-
-def _references(held: list[Buffer], n: int) -> tuple[int, ...] | None:
-    """How many there are to ``held[n]``, to its array, and to what that is a view of, if it is one; None where the
-    memory is not NumPy's own, or not to be written."""
-    buffer = held[n]
-    if buffer.home is not None:
-        return None
-    array = buffer.array
-    owner = array if array.base is None else array.base
-    if type(owner) is not np.ndarray or not (owner.flags.owndata and owner.flags.writeable and array.flags.writeable):
-        return None
-    return owner is array, getrefcount(buffer), getrefcount(array), getrefcount(owner)
-
-
-def _of_one() -> set[tuple[int, ...] | None]:
-    """`_references` where there are no others; versions of Python differ in that."""
-    aval = Aval((1,), dtypes.int8)
-    own, view = [Buffer(aval, np.empty(1, np.int8))], [Buffer(aval, np.empty((1, 1), np.int8)[0])]
-    return {_references(own, 0), _references(view, 0)}
-
-
-_ALONE = _of_one()
 
 
 class _Remote(Buffer):

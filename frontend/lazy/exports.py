@@ -173,14 +173,17 @@ def _own_memory(x: array) -> Buffer | None:
     held, same = [node.values[i]], weakref.ref(node)
     _slot.__set__(x, None)
     del node
-    if Buffer.is_alone(held, 0):
+    if Buffer.renew(held, 0):
         return held[0]
     _slot.__set__(x, (same() or leaf(held[0]), i if same() else 0))
     return None
 
 
 def write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> bool:
-    """Put elements into the memory of an evaluated array; False where something else refers to that, too."""
+    """Put elements into the memory of an evaluated array; False where something else refers to that, too.
+
+    An array whose memory is not the pool's gets a copy that is: then the next time can tell.
+    """
     return locks.signals_later(functools.partial(_write_in_place, x, places, value))
 
 
@@ -192,7 +195,12 @@ def _write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> b
         try:
             own = _own_memory(x)
             if own is None:
-                return False
+                node, i = _slot.__get__(x)
+                shared = node.values[i]
+                if shared.home is not None or shared.is_pooled:
+                    return False
+                own = Buffer.empty(shared.aval)
+                own.array[...] = shared.array
             try:
                 own.array[places] = value
             finally:
