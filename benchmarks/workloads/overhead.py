@@ -91,3 +91,46 @@ class LazyEval(LazyBuild, name="lazy-eval"):
 def waited(module, x):
     module.eval(x)
     return x
+
+
+ROWS = 64
+
+
+class RowWritten(Workload, name="row-written"):
+    """a row of 4096×4096 f32 written (x[i] = v), and evaluated"""
+
+    unit = "µs"
+    count = ROWS
+    table = "library"
+
+    def arrays(self, rng):
+        return [rng.standard_normal((4096, 4096), np.float32), np.arange(4096, dtype=np.float32)]
+
+    def expected(self, x, row):
+        return np.concatenate([np.broadcast_to(row, (ROWS, 4096)), x[ROWS:]])
+
+    def smelt(self, smelt):
+        return written(smelt.eval)
+
+    def mlx(self, mx):
+        return written(mx.eval)
+
+    def torch(self, torch):
+        return written(lambda x: None)
+
+
+def written(wait):
+    """Writes to a copy that is made when it is first asked for."""
+    own = []
+
+    def run(x, row):
+        if not own:
+            own.append(x + 0)
+        y = own.pop()
+        for i in range(ROWS):
+            y[i] = row
+            wait(y)
+        own.append(y)
+        return y
+
+    return run
