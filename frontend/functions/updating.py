@@ -56,7 +56,8 @@ def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
 WORTH = 512 << 10
 #: and from which on a value that has not been computed yet is, so that none is.
 LARGE = 4 << 20
-_PLAIN = (int, builtins.slice, type(Ellipsis), type(None))
+#: Entries of an index that are no arrays; bools are masks.
+_PLAIN = (int, np.integer, builtins.slice, type(Ellipsis), type(None))
 
 
 def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
@@ -67,7 +68,8 @@ def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
     nbytes = node.avals[i].nbytes
     if node.op is not LEAF or nbytes < WORTH:
         return False
-    if not all(type(e) in _PLAIN for e in (index if type(index) is tuple else (index,))):
+    entries = index if type(index) is tuple else (index,)
+    if not all(isinstance(e, _PLAIN) and not isinstance(e, bool) for e in entries):
         return False
     del node  # nothing but the array refers to it
     plan = plan_of(x, index)

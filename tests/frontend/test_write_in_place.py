@@ -19,7 +19,7 @@ SHAPE = (64, 48, 40)
 DTYPES = ("float32", "bfloat16", "float64", "int8", "bool_", "complex64")
 INDICES: dict[str, Any] = {
     "row": 5,
-    "last": -1,
+    "last": np.int64(-1),
     "rows": slice(3, 9),
     "every third": slice(1, None, 3),
     "backwards": slice(20, 4, -2),
