@@ -14,7 +14,7 @@ from ..lazy.arrays import array, as_array, wrap
 from ..lazy.graph import NO_ATTRS, PARAMETER, Node, record_function
 from .recording import apply_function, check_function, check_no_escape, name_of, tracing
 
-__all__ = ["apply_transform"]
+__all__: list[str] = []
 
 
 def apply_transform(

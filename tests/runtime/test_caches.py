@@ -32,6 +32,7 @@ KEPT = {
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
     "backends/exchange/rules/table.py RULES": "the ops there are",
     "frontend/exchange/onnx/graph.py RULES": "the ops of ONNX",
+    "frontend/exchange/torch/graph.py RULES": "the ops of PyTorch that have a translation",
     "frontend/exchange/reading.py ELEMENTWISE": "the ops of StableHLO",
     "frontend/exchange/reading.py RULES": "the ops of StableHLO",
     "frontend/exchange/rules/library.py TARGETS": "the calls of libraries that are known",
