@@ -20,6 +20,7 @@ from ..lazy.core import NO_ATTRS, PARAMETER
 from ..lazy.graph import GraphFunction, Node, record_function
 from ..transforms.recording import apply_function, tracing
 from ..transforms.vmap import vmap
+from .translating import PlacedError, Refused
 
 #: Regions and calls nest no deeper.
 MOST_DEEP = 60
@@ -47,10 +48,6 @@ def rule(*names: str, elementwise: bool = False) -> Callable[[Rule], Rule]:
 #: An attribute whose elements stand behind the module, and where they stand there.
 _RESOURCE = re.compile(r"dense_resource<(\"[^\"]*\"|[\w.$-]+)>")
 _BLOB = re.compile(r"^\s*(\"[^\"]*\"|[\w.$-]+): \"0x([0-9A-Fa-f]*)\"", re.MULTILINE)
-
-
-class Refused(IRError):
-    """An op, or a form of one, that has no translation: why, as what follows the op's name."""
 
 
 class Call:
@@ -352,10 +349,6 @@ class Reader:
         """Where an op stands in the text, as file:line:column."""
         location = str(operation.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         return f"{self.name}{location[1:]}" if location.startswith("-:") else f"{self.name} ({location})"
-
-
-class PlacedError(IRError):
-    """An error that names its place already."""
 
 
 class SizesError(ShapeError):

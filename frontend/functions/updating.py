@@ -80,7 +80,7 @@ def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
     if not is_known and nbytes < LARGE:
         return False
     new = value_for(x, value)
-    fitted(new, plan.shape)
+    fitted(new, plan.shape)  # or an error; NumPy repeats it below
     elements = new._host()
     del new  # perhaps made from the array
     elements = elements.reshape(elements.shape[max(elements.ndim - len(plan.shape), 0) :])

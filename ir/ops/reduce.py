@@ -72,6 +72,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
     """
 
     primitive = "Prod"
+
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return np.prod(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)

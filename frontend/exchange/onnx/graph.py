@@ -10,7 +10,9 @@ import numpy as np
 import smelt
 from smelt import array
 from smelt.ir import dtypes
-from smelt.ir.errors import IRError, SmeltError, shown
+from smelt.ir.errors import IRError, shown
+
+from ..translating import Refused, placed
 
 #: Subgraphs and functions nest no deeper.
 MOST_DEEP = 60
@@ -32,14 +34,6 @@ def rule(*names: str, domain: str = "") -> Callable[[Rule], Rule]:
         return function
 
     return enter
-
-
-class Refused(IRError):
-    """An op, or a form of one, that has no translation: why, as what follows the op's name."""
-
-
-class PlacedError(IRError):
-    """An error that names its node already."""
 
 
 class Node:
@@ -173,7 +167,7 @@ class Graph:
 
     def _results(self, step: Step, env: Mapping[str, Value]) -> Sequence[Value]:
         where = f"{self.model.name}: node {step.name} ({step.op})"
-        try:
+        with placed(lambda refused: f"{where}: {step.op + ' ' if refused else ''}"):
             for name in step.inputs:
                 if name and name not in env:
                     raise IRError(f"input {name} is computed by no node before it")
@@ -186,17 +180,6 @@ class Graph:
                 raise Refused(_unknown(step))
             results = found(node)
             return results if isinstance(results, tuple) else (results,)
-        except PlacedError:
-            raise
-        except SmeltError as error:
-            reason = str(error).partition("; at ")[0]
-            kind = PlacedError if isinstance(error, IRError) else type(error)
-            raise kind(f"{where}: {step.op + ' ' if isinstance(error, Refused) else ''}{reason}") from None
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            why = f"this form of it is not translated ({type(error).__name__}: {error})"
-            raise PlacedError(f"{where}: {why}") from error
-        except RecursionError:
-            raise PlacedError(f"{where}: graphs nest too deeply") from None
 
 
 def _unknown(step: Step) -> str:

@@ -26,6 +26,7 @@ from smelt.ir.errors import (
 from smelt.ir.paths import path_of
 
 from ...lazy.arrays import as_array
+from ..translating import replaced
 from . import rules as _rules  # fills the table
 from .graph import DTYPES, Model, Value, type_name, word
 
@@ -81,28 +82,16 @@ class OnnxFunction:
         given = self._bound(args, named)
         sizes: dict[str, int] = {}
         values = [self._checked(i, given[i.name], sizes) for i in self._inputs]
-        unknown = [name for name in weights if name not in self.weights]
-        if unknown:
-            message = f"{self.__name__} has no weight {shown(unknown[0])}"
-            raise ArgumentTypeError(at_user_line(f"smelt.from_onnx: {message}; it has {', '.join(self.weights)}"))
-        replaced = {} if weights is self.weights else {k: self._weight(k, w) for k, w in weights.items()}
+        constants = replaced("smelt.from_onnx", self.__name__, self.weights, weights)
         graph = self._model.graph
         try:
-            if replaced:
+            if weights is not self.weights:
                 graph = graph.bound({})
-                graph.constants = {**graph.constants, **replaced}
+                graph.constants = constants
             found = graph.run(values)
         except SmeltError as error:
             raise type(error)(at_user_line(f"smelt.from_onnx: {error}")) from error.__cause__
         return found[0] if len(found) == 1 else tuple(found)
-
-    def _weight(self, name: str, value: Any) -> array:
-        mine = self.weights[name]
-        found = as_array(value, mine.dtype)
-        if found.shape != mine.shape:
-            message = f"weight {name} of {self.__name__} must be {mine.aval}, is {found.aval}"
-            raise ShapeError(at_user_line(f"smelt.from_onnx: {message}"))
-        return found
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         given = {**dict(zip(self.inputs, args)), **named}

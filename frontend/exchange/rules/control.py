@@ -9,7 +9,8 @@ from smelt.ir import dtypes
 from ...functions.logic import where
 from ...lazy.arrays import array, convert
 from ...transforms.control import cond, scan, switch, while_loop
-from ..reading import Call, Refused, Region, elements, elements_of, rule
+from ..reading import Call, Region, elements, elements_of, rule
+from ..translating import Refused
 from .elementwise import apply, full_like
 
 

@@ -15,7 +15,8 @@ from ...functions.logic import where
 from ...functions.views import view
 from ...lazy.arrays import array, broadcast_shapes, convert, emit
 from ...lazy.operands import constant
-from ..reading import Call, Refused, constant_of, elements_of, rule
+from ..reading import Call, constant_of, elements_of, rule
+from ..translating import Refused
 
 
 def together(xs: Sequence[array]) -> list[array]:

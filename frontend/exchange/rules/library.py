@@ -17,7 +17,8 @@ from ...functions.logic import where
 from ...functions.shaping import matrix_transpose
 from ...lazy.arrays import array, convert, emit, emit_all
 from ...lazy.operands import constant
-from ..reading import RULES, Call, Refused, SizesError, elements_of, rule
+from ..reading import RULES, Call, SizesError, elements_of, rule
+from ..translating import Refused
 from . import householder
 from .elementwise import apply, full_like
 from .shapes import reshaped

@@ -8,7 +8,8 @@ from smelt.ir import dtypes, stablehlo
 from smelt.ir.op import registry as ops
 
 from ...lazy.arrays import array, convert, emit
-from ..reading import Call, Refused, rule
+from ..reading import Call, rule
+from ..translating import Refused
 from .elementwise import full_like
 from .shapes import permuted, reshaped
 

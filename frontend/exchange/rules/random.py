@@ -14,7 +14,8 @@ from smelt.ir.op import registry as ops
 
 from ...functions.joining import concatenate
 from ...lazy.arrays import array, convert, emit
-from ..reading import Call, Refused, rule
+from ..reading import Call, rule
+from ..translating import Refused
 from .elementwise import apply, bits_of, full_like, unsigned
 from .shapes import reshaped
 

@@ -6,7 +6,8 @@ from smelt.ir.op import registry as ops
 
 from ...functions.joining import concatenate
 from ...lazy.arrays import array, emit
-from ..reading import Call, Refused, rule
+from ..reading import Call, rule
+from ..translating import Refused
 from .elementwise import apply, full_like
 
 

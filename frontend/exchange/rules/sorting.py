@@ -10,7 +10,8 @@ from smelt.ir.op import registry as ops
 from ...functions.index_functions import take_along_axis
 from ...functions.logic import where
 from ...lazy.arrays import array, convert, emit
-from ..reading import Call, Refused, Region, rule
+from ..reading import Call, Region, rule
+from ..translating import Refused
 from .elementwise import apply, full_like, total_order
 from .shapes import joined
 

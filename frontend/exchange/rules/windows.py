@@ -12,7 +12,8 @@ from smelt.ir.op import registry as ops
 from ...functions.logic import where
 from ...lazy.arrays import array, emit
 from ...lazy.operands import constant
-from ..reading import Call, Refused, rule
+from ..reading import Call, rule
+from ..translating import Refused
 from .elementwise import apply
 from .reductions import Fold, folding
 from .shapes import padded, reshaped

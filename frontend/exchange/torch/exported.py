@@ -8,7 +8,8 @@ from typing import Any
 from smelt import array
 from smelt.ir.errors import ArgumentTypeError, DTypeError, IRError, ShapeError, SmeltError, shown
 
-from .graph import DTYPES, PlacedError, Program, Stated, constant, on_numbers, rule_of
+from ..translating import PlacedError
+from .graph import DTYPES, Program, Stated, constant, on_numbers, rule_of
 
 #: Rounds of expanding ops by PyTorch's own definitions.
 _MOST_ROUNDS = 4

@@ -12,7 +12,9 @@ import smelt
 from smelt import array
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import IRError, ShapeError, SmeltError
+from smelt.ir.errors import IRError, ShapeError
+
+from ..translating import Refused, placed
 
 #: A value of a graph: an array, a number, a list of values, or nothing.
 Value = Any
@@ -45,14 +47,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def rule_of(name: str) -> Rule | None:
     """The rule of an overload."""
     return RULES.get(name) or RULES.get(name.rpartition(".")[0])
-
-
-class Refused(IRError):
-    """An op, or a form of one, that has no translation: why, as what follows the op's name."""
-
-
-class PlacedError(IRError):
-    """An error that names its node already."""
 
 
 class Stated:
@@ -150,17 +144,8 @@ class Program:
         named = {key: self._value(a, env) for key, a in node.kwargs.items()}
         if on_numbers(node.target):
             return node.target(*args, **named)
-        try:
+        with placed(lambda refused: self.place(node) + (" " if refused else ": ")):
             return fitted(Node(self, node, node.target), self.apply(node, node.target, args, named))
-        except PlacedError:
-            raise
-        except SmeltError as error:
-            reason = str(error).partition("; at ")[0]
-            kind = PlacedError if isinstance(error, IRError) else type(error)
-            raise kind(f"{self.place(node)}{' ' if isinstance(error, Refused) else ': '}{reason}") from None
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            why = f"this form of it is not translated ({type(error).__name__}: {error})"
-            raise PlacedError(f"{self.place(node)}: {why}") from error
 
     def apply(self, node: Any, target: Any, args: Sequence[Value], named: Mapping[str, Value]) -> Value:
         """The results of an op by its rule."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from smelt import array
 from smelt.ir import dtypes
-from smelt.ir.errors import ArgumentTypeError, IRError, MissingPackageError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, IRError, MissingPackageError, SmeltError, at_user_line, shown
 
-from ...lazy.arrays import as_array
+from ..translating import replaced
 from . import rules as _rules  # fills the table
 from .exported import Exported, constant, exported, tensor_for, weights_of
 
@@ -67,25 +67,12 @@ class TorchFunction:
         return self._run(weights, args, named)
 
     def _run(self, weights: Mapping[str, Any], args: Any, named: Any) -> tuple[Any, dict[str, array]]:
-        unknown = [name for name in weights if name not in self.weights]
-        if unknown:
-            known = ", ".join(self.weights) or "none"
-            message = f"{self.__name__} has no weight {shown(unknown[0])}; it has {known}"
-            raise ArgumentTypeError(at_user_line(f"smelt.from_torch: {message}"))
-        replaced = {} if weights is self.weights else {key: self._weight(key, w) for key, w in weights.items()}
+        given = replaced("smelt.from_torch", self.__name__, self.weights, weights)
         try:
             program, leaves = self._find(args, named)
-            return program.call({**self.weights, **replaced}, leaves)
+            return program.call(given, leaves)
         except SmeltError as error:
             raise type(error)(at_user_line(f"smelt.from_torch: {error}")) from error.__cause__
-
-    def _weight(self, name: str, value: Any) -> array:
-        mine = self.weights[name]
-        found = as_array(value, mine.dtype)
-        if found.shape != mine.shape:
-            message = f"weight {name} of {self.__name__} must be {mine.aval}, is {found.aval}"
-            raise ShapeError(at_user_line(f"smelt.from_torch: {message}"))
-        return found
 
 
 def from_torch(program: Any, /, *examples: Any, **named_examples: Any) -> TorchFunction:

@@ -14,7 +14,8 @@ import smelt
 from smelt import array
 from smelt.ir.errors import TraceError
 
-from ..graph import Node, Refused, Value, rule
+from ...translating import Refused
+from ..graph import Node, Value, rule
 from .shapes import integers
 
 

@@ -13,7 +13,8 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 
 from ...arithmetic import quotient
-from ..graph import DTYPES, RULES, Node, Refused, rule, type_name
+from ...translating import Refused
+from ..graph import DTYPES, RULES, Node, rule, type_name
 
 _UNARY: dict[str, Callable[[array], array]] = {
     "Abs": smelt.abs, "Acos": smelt.arccos, "Acosh": smelt.arccosh, "Asin": smelt.arcsin, "Asinh": smelt.arcsinh,

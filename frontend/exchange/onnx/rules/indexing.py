@@ -9,7 +9,8 @@ import numpy as np
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 
 def positive(indices: array, extent: int) -> array:

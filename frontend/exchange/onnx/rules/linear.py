@@ -7,7 +7,8 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 
 @rule("MatMul")

@@ -6,7 +6,8 @@ import smelt
 from smelt import array
 from smelt.ir.dtypes import DType
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 from .elementwise import dtype_of
 from .windows import convolution
 

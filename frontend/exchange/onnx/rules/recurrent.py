@@ -8,7 +8,8 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 Step = Callable[[Any, Any], Any]
 

@@ -11,7 +11,8 @@ import numpy as np
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 
 class Sampling:

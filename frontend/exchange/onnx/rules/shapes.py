@@ -11,7 +11,8 @@ import smelt
 from smelt import array
 from smelt.ir import dtypes
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 from .elementwise import dtype_of
 
 

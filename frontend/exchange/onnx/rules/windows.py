@@ -12,8 +12,9 @@ import numpy as np
 import smelt
 from smelt import array
 
+from ...translating import Refused
 from ...windows import Windows, convolved, lowest, transposed
-from ..graph import Node, Refused, rule
+from ..graph import Node, rule
 
 
 def padding(n: Node, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]):

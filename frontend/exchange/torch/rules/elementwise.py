@@ -12,7 +12,8 @@ from smelt.ir.op import registry
 
 from ....lazy.arrays import emit
 from ...arithmetic import quotient
-from ..graph import RULES, Node, Refused, common, converted, dtype_of, rule
+from ...translating import Refused
+from ..graph import RULES, Node, common, converted, dtype_of, rule
 
 #: Of one array. Integers become floats first where the result is one.
 _UNARY: dict[str, Callable[[array], array]] = {

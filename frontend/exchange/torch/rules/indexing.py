@@ -7,7 +7,8 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, converted, rule
+from ...translating import Refused
+from ..graph import Node, converted, rule
 
 
 @rule("aten.index")

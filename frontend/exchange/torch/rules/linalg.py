@@ -7,7 +7,8 @@ from typing import Any
 import smelt
 from smelt import array, linalg
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 
 def _fine(x: array) -> array:

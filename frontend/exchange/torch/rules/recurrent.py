@@ -8,7 +8,8 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, rule
+from ...translating import Refused
+from ..graph import Node, rule
 
 #: A step: from the state and what the input gives to the gates to the next state, whose first array is the result.
 Step = Callable[[tuple[array, ...], array, Sequence[array]], tuple[array, ...]]

@@ -8,7 +8,8 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, Refused, converted, dtype_of, rule
+from ...translating import Refused
+from ..graph import Node, converted, dtype_of, rule
 
 
 @rule("aten.view", "aten.reshape", "aten._unsafe_view", "aten.view_copy", "aten._reshape_copy")
