@@ -145,7 +145,8 @@ def _by_fours(text: str) -> str:
             if own[0] and own[1] in arrays:
                 loads.append((len(out) - 1, name, place))
             if len(loads) == 4:
-                names, places = ", ".join(n for _, n, _ in loads), ", ".join(p for _, _, p in loads)
+                names = ", ".join(n for _, n, _ in loads)
+                places = ", ".join([own[1], *(p.partition(" + ")[2] or "0u" for _, _, p in loads)])
                 for at, _, _ in loads:
                     out[at] = ""
                 out[-1] = f"simdgroup_load_four({names}, {places}, {own[2]}u, {'true' if own[3] else 'false'});"

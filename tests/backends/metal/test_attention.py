@@ -281,3 +281,31 @@ def test_great_logits(gpu: str) -> None:
         (found,) = harness.run(program, [q, k, values])
         ends = np.where(signs > 0, values[0, 0, -1], values[0, 0, 0]).astype(np.float64)
         np.testing.assert_allclose(found[0, 0].astype(np.float64), ends, atol=2.0**-6 * np.abs(ends).max())
+
+
+def with_bias(q: Any, k: Any, v: Any, bias: Any) -> Any:
+    scores = (q @ smelt.swapaxes(k, -1, -2)).astype(smelt.float32) + bias
+    return smelt.softmax(scores, axis=-1).astype(v.dtype) @ v
+
+
+def rising(queries: int, keys: int) -> np.ndarray:
+    """What is added to logits, which rise from one tile of keys to the next, little or much, or fall; half of the rows
+    do not see the first tiles."""
+    rises = np.resize([0, 1, 2, 3.9, 4.1, 7.5, 8, 8.5, 30, -1, -8, -30], queries // 2).repeat(2)
+    bias = rises[:, None] * (np.arange(keys) // 16)
+    bias[1::2, : keys // 2 - 10] = -np.inf
+    return bias
+
+
+@pytest.mark.parametrize("gpu", ["simulator", "nvidia"])
+def test_logits_that_rise(gpu: str) -> None:
+    """Sums are right whether or not they are scaled anew, also of rows that see nothing."""
+    half = operands(1, 1, 1, 24, 160, 16, dtype="bfloat16")
+    calls = [(with_bias, [*half, of(24, 160)]), (masked(None), [*half, of(24, 160, dtype="bfloat16")])]
+    graph, program = program_of(calls, gpu)
+    assert [k.schedule for k in program.kernels] == ["attention"] * 2
+    arrays = [harness.sample(a, seed=i) for i, a in enumerate(program.arguments)]
+    for i in (3, 7):
+        arrays[i] = rising(24, 160).astype(arrays[i].dtype)
+        arrays[i][5] = -np.inf
+    harness.close(harness.run(program, arrays), harness.expected(graph, arrays), program, 2e-5)

@@ -21,7 +21,7 @@ from smelt.passes import Pipeline
 from smelt.passes.kernels.attention_chains import chain_plan
 
 from . import harness
-from .test_attention import Call, by_columns, drawn, heads_last, masked, operands, plain, program_of
+from .test_attention import Call, by_columns, drawn, heads_last, masked, operands, plain, program_of, rising
 from .test_attention_masks import LEAST, attended
 from .test_contract import ORDERS, of
 
@@ -91,6 +91,16 @@ def test_where_elements_of_matrices_are_known() -> None:
         (masked(None), operands(4, 64, 64, 20, 70, 16, dtype="bfloat16")),  # simdgroups have more rows
         gpu="nvidia",
     )
+
+
+def test_logits_that_rise() -> None:
+    """What is known of rows is exact where they keep what they are shifted by."""
+    shapes = [*operands(1, 1, 1, 24, 160, 16, dtype="bfloat16"), of(24, 160, dtype="bfloat16")]
+    graph, program = program_of([(gradient(masked(None)), shapes)], "nvidia")
+    assert [k.schedule for k in program.kernels].count("attention") == 1
+    arrays = [harness.sample(a, seed=i) for i, a in enumerate(program.arguments)]
+    arrays[3] = rising(24, 160).astype(arrays[3].dtype)
+    harness.close(harness.run(program, arrays), harness.expected(graph, arrays), program, 2e-5)
 
 
 def test_many_features() -> None:

@@ -2,7 +2,8 @@
 
 A threadgroup has a tile of rows, 16 of them each simdgroup, whose queries stay in registers. It goes through the keys
 in steps: while it multiplies the keys and values that are in threadgroup memory, the next are on their way. Of each row
-it keeps the largest logit so far and the sum of exponentials; where a larger one comes, all sums are scaled down.
+it keeps the largest logit so far and the sum of exponentials; where a larger one comes, all sums are scaled down. For
+operands of 16 bits that waits until a much larger one comes, on GPUs whose lanes know what they hold.
 What is summed of the values is divided at the end: values that exceed float32 if as many as there are keys are added
 give infinity. Where positions decide which keys a row sees, tiles that are hidden from all rows of a threadgroup are
 skipped (`key_range`).
@@ -14,6 +15,7 @@ found in the same way.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -33,12 +35,16 @@ from .key_range import KeyRange, hides_later, key_range
 from .positions import summed, where
 from .row_tiles import MANY_STRIPS, SIMDGROUPS, TILE, RowTiles, held_as, line_of, rounded_up, slice_of
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
+from .tiles import either
 
 #: The most features and columns for which there are registers.
 FEW_FEATURES = 64
 #: Neighbours of such a float32 differ by 64: exponentials of differences are 0 or 1, to whatever base. The product with
 #: log2(e) is rounded, and beyond would be too far from the exact one.
 COARSE = 2.0**29
+#: So far above what they are shifted by logits of 16-bit operands may lie, before sums are scaled anew: their weights,
+#: up to e to that, are as exact. (So does FlashAttention-4.)
+SLACK = 8.0
 
 
 def build_attention(module: GpuModule, body: Function) -> list[ScheduledKernel]:
@@ -62,6 +68,8 @@ class AttentionKernel(RowTiles):
         most = 2 * TILE if self.strips == MANY_STRIPS else TILE
         left = self._share_depth(gpu, product.depth.extent, slice_of(values), sizes, most, gpu.copies_itself)
         self.some_features = self._some_features(held_as(keys), self.lines[0], left)
+        #: whether rows keep what they are shifted by while their logits are not much larger
+        self.is_lazy = self.steps > 1 and gpu.fragment is not None and product.lhs.dtype.size == 2
         self.epilogue = Epilogue(module, product)
         self.k = self.epilogue.k
         self.matrices = Matrices(self.k)
@@ -94,7 +102,8 @@ class AttentionKernel(RowTiles):
         )
         zero, ends = k.const(0.0, dtypes.float32), k.const(float("-inf"), dtypes.float32)
         outs = self.columns // MATRIX * self.strips
-        numbers = [*[ends] * self.lanes.kept, *[zero] * (self.strips * OWN)]
+        maxima = self.lanes.kept * (2 if self.is_lazy and attention.row_outputs else 1)
+        numbers = [*[zero] * (self.strips * OWN), *[ends] * maxima]
         carried = [*(x.mlir for x in numbers), *[self.matrices.filled(zero, "COp", dtypes.float32)] * outs]
         seen = KeyRange()
         if self.steps > 1:
@@ -102,11 +111,13 @@ class AttentionKernel(RowTiles):
         self._finish_rows(*self._parts(self._all_steps(seen.first, seen.end, carried)))
         return self.epilogue.finish("attention", self.groups, self.threads)
 
-    def _parts(self, state: Sequence[Any]) -> tuple[list[Scalar], list[Scalar], list[Any]]:
-        """What goes from one tile of keys to the next: the rows' maxima, their totals, and the sums of values."""
-        kept = self.lanes.kept
-        numbers = [Scalar(self.k, x, dtypes.float32) for x in state[: kept + self.strips * OWN]]
-        return numbers[:kept], numbers[kept:], list(state[kept + self.strips * OWN :])
+    def _parts(self, state: Sequence[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Any]]:
+        """What goes from one tile of keys to the next: the rows' totals, what they are shifted by, where that is kept
+        the largest logits of a lane's own, and the sums of values."""
+        kept, count = self.lanes.kept, len(state) - self.columns // MATRIX * self.strips
+        numbers = [Scalar(self.k, x, dtypes.float32) for x in state[:count]]
+        first = self.strips * OWN
+        return numbers[:first], numbers[first : first + kept], numbers[first + kept :], list(state[count:])
 
     def _place(self) -> None:
         """Threadgroup memory, and which elements of a matrix a lane has."""
@@ -122,7 +133,7 @@ class AttentionKernel(RowTiles):
 
     def _attend(self, first: Scalar, step: Scalar | None, state: Sequence[Any]) -> list[Any]:
         k = self.k
-        best, totals, sums = self._parts(state)
+        totals, best, largest, sums = self._parts(state)
         scores = self._products("key", self.queries, self.keys, self.attention.features, step)
         self._turn(step)
         logits = self._logits(scores, first)
@@ -130,29 +141,63 @@ class AttentionKernel(RowTiles):
             [self._largest([logits[i, j][e] for j in range(self.n // MATRIX)]) for e in range(OWN)]
             for i in range(self.strips)
         ]  # fmt: skip
-        with k.named("best"):
-            now = [self._larger(x, y) for x, y in zip(best, self.lanes.of_rows(highest, self._larger))]
-        with k.named("shift"):  # of a row in which everything is -infinity so far nothing is to be scaled
-            shift = [k.select(x.eq(float("-inf")), 0.0, x) for x in now]
-        with k.named("scale"):
-            scale = [self._exp(x, *self._exponent(y)) for x, y in zip(best, shift)]
-        scales, shifts = self.lanes.beside(scales=scale, shifts=shift)
+        if self.is_lazy:
+            own = [self._largest(x) for x in highest]
+            largest = [self._larger(x, y) for x, y in zip(largest, own)]
+            best, totals, sums = self._shifted_where_higher(best, own, totals, sums)
+            (shifts,) = self.lanes.beside(shifts=self._finite(best))
+        else:
+            best, totals, sums, shifts = self._shifted(best, highest, totals, sums)
         weights = {}
         for i in range(self.strips):
             for e in range(OWN):
                 with k.named("shift"):
-                    own = self._exponent(self.matrices.element(shifts[i], e))
-                found = [self._exp(logits[i, j][e], *own) for j in range(self.n // MATRIX)]
-                total = totals[i * OWN + e] * self.matrices.element(scales[i], e)
+                    shift = self._exponent(self.matrices.element(shifts[i], e))
+                found = [self._exp(logits[i, j][e], *shift) for j in range(self.n // MATRIX)]
                 with k.named("total"):
                     for x in found:
-                        total = total + x
-                totals[i * OWN + e] = total
+                        totals[i * OWN + e] = totals[i * OWN + e] + x
                 weights.update({(i, j, e): x for j, x in enumerate(found)})
-        across = self.columns // MATRIX
-        sums = [self.matrices.both("mulf", x, scales[n // across]) for n, x in enumerate(sums)]
         sums = self._add("value", weights, held_as(self.product.lhs.dtype), self.values, sums, step)
-        return [*(x.mlir for x in (*now, *totals)), *sums]
+        return [*(x.mlir for x in (*totals, *best, *largest)), *sums]
+
+    def _finite(self, best: Sequence[Scalar]) -> list[Scalar]:
+        """What logits are shifted by: of a row in which everything is -infinity so far nothing is to be scaled."""
+        with self.k.named("shift"):
+            return [self.k.select(x.eq(float("-inf")), 0.0, x) for x in best]
+
+    def _shifted(
+        self, best: Sequence[Scalar], highest: Sequence[Sequence[Scalar]], totals: Sequence[Scalar], sums: Sequence[Any]
+    ) -> tuple[list[Scalar], list[Scalar], list[Any], list[Any]]:
+        """Rows that are shifted by their largest logits so far: by what, what is summed already, and the shifts."""
+        k, across = self.k, self.columns // MATRIX
+        with k.named("best"):
+            now = [self._larger(x, y) for x, y in zip(best, self.lanes.of_rows(highest, self._larger))]
+        shift = self._finite(now)
+        with k.named("scale"):
+            scale = [self._exp(x, *self._exponent(y)) for x, y in zip(best, shift)]
+        scales, shifts = self.lanes.beside(scales=scale, shifts=shift)
+        with k.named("total"):
+            totals = [x * self.matrices.element(scales[n // OWN], n % OWN) for n, x in enumerate(totals)]
+        return now, totals, [self.matrices.both("mulf", x, scales[n // across]) for n, x in enumerate(sums)], shifts
+
+    def _shifted_where_higher(
+        self, best: Sequence[Scalar], own: Sequence[Scalar], totals: Sequence[Scalar], sums: Sequence[Any]
+    ) -> tuple[list[Scalar], list[Scalar], list[Any]]:
+        """The same, where one of a simdgroup's logits is much larger than what its row is shifted by."""
+        k, count = self.k, len(best)
+        with k.named("higher"):
+            higher = [x > y + SLACK for x, y in zip(own, best)]
+            found = k.ballot(functools.reduce(k.logical_or, higher)).ne(0)
+
+        def shifted() -> list[Any]:
+            now, total, scaled, _ = self._shifted(best, [[x] for x in own], totals, sums)
+            return [*(x.mlir for x in (*now, *total)), *scaled]
+
+        numbers = len(best) + len(totals)
+        state = either(k, found, shifted, [*(x.mlir for x in (*best, *totals)), *sums])
+        scalars = [Scalar(k, x, dtypes.float32) for x in state[:numbers]]
+        return scalars[:count], scalars[count:], state[numbers:]
 
     def _larger(self, x: Scalar, y: Scalar) -> Scalar:
         return self.k.op("arith.maxnumf", [x, y], dtypes.float32)
@@ -209,16 +254,25 @@ class AttentionKernel(RowTiles):
 
     # Results
 
-    def _finish_rows(self, best: Sequence[Scalar], totals: Sequence[Scalar], sums: Sequence[Any]) -> None:
+    def _finish_rows(
+        self, totals: Sequence[Scalar], best: Sequence[Scalar], largest: Sequence[Scalar], sums: Sequence[Any]
+    ) -> None:
         """Sums over the rows' totals to the outputs, and what is known of the rows."""
         k, across = self.k, self.columns // MATRIX
         parts = [totals[i * OWN : (i + 1) * OWN] for i in range(self.strips)]
         with k.named("total"):
             total = self.lanes.of_rows(parts, lambda x, y: x + y)
-        if self.attention.row_outputs:
+        if self.attention.row_outputs and self.is_lazy:
+            highest = self.lanes.of_rows([[x] for x in largest], self._larger)
+            scale = [self._exp(x, *self._exponent(y)) for x, y in zip(best, self._finite(highest))]
+            self._store_rows(highest, [x * y for x, y in zip(total, scale)])
+        elif self.attention.row_outputs:
             self._store_rows(best, total)
+        how = "divf"
+        if self.product.lhs.dtype.size == 2:  # a division for each row is as exact as the weights are
+            how, total = "mulf", [1.0 / x for x in total]
         (divisors,) = self.lanes.beside(totals=total)
-        done = [self.matrices.both("divf", x, divisors[n // across]) for n, x in enumerate(sums)]
+        done = [self.matrices.both(how, x, divisors[n // across]) for n, x in enumerate(sums)]
         self._store(done, self.columns, self.epilogue)
 
     def _store_rows(self, best: Sequence[Scalar], totals: Sequence[Scalar]) -> None:

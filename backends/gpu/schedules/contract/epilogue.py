@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smelt.backends.contraction import Product, is_vector
+from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
-from smelt.backends.plan import Plan, always_inside
+from smelt.backends.plan import Plan
 from smelt.ir import dtypes
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
-from ...kernel import GpuModule, depends_on
+from ...kernel import GpuModule
 from ..schedule import ScheduledKernel, body_flops, bytes_read, bytes_written, source_lines, start_kernel
+from .tiles import neighbours_made
 
 
 class Epilogue:
@@ -75,27 +76,10 @@ class Epilogue:
             with k.at_position(loop, first):
                 self.element(totals(k.const(0, INDEX)))
             return
-        loads = [(v, at, linearize(at, v.shape)) for v, at in product.loads if always_inside(v, at)]
-        for v, at, _ in loads:
-            if not depends_on(at, loop):
-                k.value(v, at)
         with k.at_position(loop, first):
-            loaded = [
-                (v, at, k.load_vector(k.memory[v], k.index(offset), width))
-                for v, at, offset in loads
-                if is_vector(v, offset, loop, width)
-            ]
             offsets = [k.index(linearize(at, v.shape)) for v, at in product.outputs]
-
-        def element(j: Scalar, *vectors: Any) -> list[Any]:
-            with k.at_position(loop, first + j):
-                for v, at, vector in loaded:
-                    k.scopes[-1][v, at] = k.extract(vector, j, v.dtype)
-                values = self._values(totals(j))
-                return [k.insert(x, y, j, m.aval.dtype) for x, y, m in zip(values, vectors, self.outputs)]
-
-        empty = [k.empty_vector(m.aval.dtype, width) for m in self.outputs]
-        found = k.counted(width, element, empty, unroll=True, carried="result")
+        dtypes = [m.aval.dtype for m in self.outputs]
+        found = neighbours_made(k, product.loads, loop, first, width, lambda j: self._values(totals(j)), dtypes)
         for vector, memory, offset in zip(found, self.outputs, offsets):
             k.store_vector(vector, memory, offset)
 

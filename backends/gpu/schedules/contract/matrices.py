@@ -199,14 +199,13 @@ class Matrices:
         def slice_of_depth(j: Scalar, *sums: Any) -> list[Any]:
             with k.named("inner"):
                 at = j * (len(deep) * MATRIX)
-            places = [summed(k, at, n * MATRIX) for n in deep]
             # Two left matrices, and those of the depths after them: what a tensor core takes, next to each other.
             order = [(n, i) for pair in pairs for n in deep for i in pair]
             with k.named("left"):
-                left = {(n, i): self._matrix(self.lhs, "AOp", self.first_row, i, places[n], half) for n, i in order}
+                left = {(n, i): self._matrix(self.lhs, "AOp", self.first_row, i, at, n, half) for n, i in order}
             order = [(n, i) for i in across for n in deep]
             with k.named("right"):
-                right = {(n, i): self._matrix(self.rhs, "BOp", self.first_column, i, places[n], half) for n, i in order}
+                right = {(n, i): self._matrix(self.rhs, "BOp", self.first_column, i, at, n, half) for n, i in order}
             found = list(sums)
             for pair, (n, column) in ((pair, at) for pair in pairs for at in order):
                 for row in pair:
@@ -220,11 +219,13 @@ class Matrices:
     def _slice(self) -> int:
         return MATRIX if self.lhs.memory.aval.dtype is dtypes.float32 else SLICE
 
-    def _matrix(self, tile: Tile, kind: str, free: Scalar, i: int, depth: Scalar, half: Scalar | None) -> Any:
-        """One operand matrix, the i-th of those that the simdgroup has side by side."""
+    def _matrix(
+        self, tile: Tile, kind: str, free: Scalar, i: int, depth: Scalar, n: int, half: Scalar | None
+    ) -> Any:
+        """One operand matrix: the i-th of those that the simdgroup has side by side, the n-th from a depth on."""
         k, ctx = self.k, self.k.context
         element = mlir.ir.MemRefType(self.matrices.type).element_type
-        offset = tile.at(tile.offset(summed(k, free, i * MATRIX), depth), half)
+        offset = tile.at(tile.offset(free, depth, (i * MATRIX, n * MATRIX)), half)
         attrs = {"leadDimension": mlir.ir.IntegerAttr.get(mlir.ir.IndexType.get(ctx), tile.pitch)}
         if tile.along_depth != (kind == "AOp"):
             attrs["transpose"] = mlir.ir.UnitAttr.get(ctx)

@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from smelt.backends.contraction import VECTOR, VECTOR_BYTES, Operand
+from smelt.backends.contraction import VECTOR, VECTOR_BYTES, Operand, is_vector
 from smelt.backends.lowering import Fused
 from smelt.backends.memory import Memory
+from smelt.backends.plan import always_inside
 from smelt.ir import mlir
+from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
+from smelt.ir.index import Coordinates, linearize
 from smelt.ir.kinds import holds
 from smelt.ir.scalar import INDEX, Scalar
 
-from ...kernel import GpuKernel
+from ...kernel import GpuKernel, depends_on
 from ..parts import split, times
 from .positions import summed, within
 
@@ -58,16 +61,27 @@ class Tile:
 
     def _width(self, held: DType, padding: int) -> int:
         """How many neighbours threads read at once: 16 bytes, if nothing is to be converted."""
-        source = self.operand.source
-        if self.operand.dtype.kind != "f" or source is None:
+        if self.operand.dtype.kind != "f":
             return 1
-        along = self.depth if self.along_depth else self.free
-        widest = VECTOR_BYTES // held.size if held is source[0].dtype else VECTOR
+        source = self.operand.source
+        widest = VECTOR_BYTES // held.size if source is None or held is source[0].dtype else VECTOR
         for width in dict.fromkeys((widest, VECTOR)):
             whole = self.size * self.depth_size % (self.threads * width) == 0 and padding % width == 0
-            if whole and self.length % width == 0 and self.operand.along(along, width):
+            if whole and self.length % width == 0 and self._are_vectors(width):
                 return width
         return 1
+
+    def _are_vectors(self, width: int) -> bool:
+        """Whether so many neighbours are read together, or what they are made of."""
+        if self.operand.source is not None:
+            return self.operand.along(self.along, width)
+        value, place = self.operand.largest if self.operand.loads else (None, ())
+        return value is not None and is_vector_load(value, place, self.along, width)
+
+    @property
+    def along(self) -> Fused:
+        """The loop along which lines lie."""
+        return self.depth if self.along_depth else self.free
 
     def place(self, memory: Memory, base: int = 0) -> None:
         """Where in threadgroup memory the tile lies."""
@@ -77,10 +91,11 @@ class Tile:
         """An offset in the tile as one in memory."""
         return summed(self.k, offset, self.base, half)
 
-    def offset(self, free: Scalar, depth: Scalar) -> Scalar:
-        """The offset in the tile of one element."""
+    def offset(self, free: Scalar, depth: Scalar, beyond: tuple[int, int] = (0, 0)) -> Scalar:
+        """The offset in the tile of one element: so far `beyond` two positions, along both loops."""
         line, position = (free, depth) if self.along_depth else (depth, free)
-        return summed(self.k, times(line, self.pitch), position)
+        lines, positions = beyond if self.along_depth else reversed(beyond)
+        return summed(self.k, times(line, self.pitch), position, lines * self.pitch + positions)
 
     # From device memory
 
@@ -169,18 +184,62 @@ class Tile:
         return free, depth, inside
 
     def _vector(self, i: int, first: Scalar, depth_first: Scalar) -> Any:
-        k, held = self.k, self.memory.aval.dtype
+        k, held, operand = self.k, self.memory.aval.dtype, self.operand
         values = f"{self.name}_values"
         free, depth, inside = self._position(*self._piece(i), first, depth_first)
 
         def read() -> list[Any]:
+            if operand.source is None:
+                return self._made(free, depth, held)
             with k.at_position(self.free, free), k.at_position(self.depth, depth):
-                return [neighbours(k, self.operand, self.width, held, values)]
+                return [neighbours(k, operand, self.width, held, values)]
 
         if inside is None:
             return read()[0]
         with k.named(values):
             return either(k, inside, read, [self.zeros()])[0]
+
+    def _made(self, free: Scalar, depth: Scalar, held: DType) -> list[Any]:
+        """A vector of an operand that is computed, from such positions on."""
+        k, operand = self.k, self.operand
+        (other, at), first = ((self.free, free), depth) if self.along_depth else ((self.depth, depth), free)
+        with k.at_position(other, at):
+            return neighbours_made(k, operand.loads, self.along, first, self.width, lambda _: [operand.read(k)], [held])
+
+
+def is_vector_load(value: Value, place: Coordinates, loop: Fused, width: int) -> bool:
+    """Whether an argument's elements at `width` neighbours along a loop are one access, which may always be made."""
+    return always_inside(value, place) and is_vector(value, linearize(place, value.shape), loop, width)
+
+
+def neighbours_made(
+    k: GpuKernel, loads: Sequence[tuple[Value, Coordinates]], loop: Fused, first: Scalar, width: int,
+    made: Callable[[Scalar], Sequence[Scalar]], dtypes: Sequence[DType],
+) -> list[Any]:
+    """Vectors of what ``made(j)`` computes at each of first … first + width - 1 of a loop.
+
+    Args:
+        loads: what it reads of arguments, which are read as vectors where they lie so.
+        dtypes: of the vectors.
+    """  # fmt: skip
+    for v, at in loads:
+        if always_inside(v, at) and not depends_on(at, loop):
+            k.value(v, at)
+    with k.at_position(loop, first):
+        loaded = [
+            (v, at, k.load_vector(k.memory[v], k.index(linearize(at, v.shape)), width))
+            for v, at in loads
+            if is_vector_load(v, at, loop, width)
+        ]
+
+    def element(j: Scalar, *vectors: Any) -> list[Any]:
+        with k.at_position(loop, first + j):
+            for v, at, vector in loaded:
+                k.scopes[-1][v, at] = k.extract(vector, j, v.dtype)
+            return [k.insert(x, y, j, dtype) for x, y, dtype in zip(made(j), vectors, dtypes)]
+
+    empty = [k.empty_vector(dtype, width) for dtype in dtypes]
+    return k.counted(width, element, empty, unroll=True, carried="result")
 
 
 def neighbours(k: GpuKernel, operand: Operand, width: int, held: DType, name: str = "") -> Any:

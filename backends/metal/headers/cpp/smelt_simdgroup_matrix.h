@@ -25,9 +25,12 @@ template <class T> SMELT_FUNCTION void copy_meanwhile(T* to, const T* from) {
 #endif
   *to = *from;
 }
+/// Waits in a loop, whose end the compiler does not know: products of matrices stay before it. It takes them for
+/// arithmetic on registers, and would wait before it multiplies rather than behind.
 SMELT_FUNCTION void await_copies() {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  uint now;
+  do asm volatile("cp.async.wait_all;\n mov.u32 %0, %%clock;" : "=r"(now) :: "memory"); while (now == 0u);
 #endif
 }
 }  // namespace smelt
@@ -64,14 +67,14 @@ template <class T> SMELT_FUNCTION bool load_rows(T* own, const T* p, ulong strid
   unpack(own, found);
   return true;
 }
-/// Reads four matrices, whose rows are aligned, from shared memory at once: each lane says where one of 32 rows begins.
-template <class T> SMELT_FUNCTION void load_four(uint* found, const T* p0, const T* p1, const T* p2, const T* p3, uint pitch, bool transpose) {
-  uint at0 = uint(__cvta_generic_to_shared(p0)), at1 = uint(__cvta_generic_to_shared(p1)) - at0;
-  uint at2 = uint(__cvta_generic_to_shared(p2)) - at0, at3 = uint(__cvta_generic_to_shared(p3)) - at0;
-  uint which = lane() / 8u, at;
-  if (at3 == at1 + at2) at = (which & 1u) * at1 + (which >> 1u) * at2;  // known as it is compiled, and often the same
-  else at = which == 0u ? 0u : which == 1u ? at1 : which == 2u ? at2 : at3;
-  at += lane() % 8u * pitch + at0;
+/// Reads four matrices, whose rows are aligned, from an array in shared memory at once: each lane says where one of 32
+/// rows begins. Where the matrices begin are numbers of elements, so that differences are known as this is compiled.
+template <class T> SMELT_FUNCTION void load_four(uint* found, const T* array, uint at0, uint at1, uint at2, uint at3, uint stride, bool transpose) {
+  uint which = lane() / 8u, own, one = at1 - at0, two = at2 - at0, three = at3 - at0;
+  if (three == one + two) own = (which & 1u) * one + (which >> 1u) * two;  // often the same for many loads
+  else own = which == 0u ? 0u : which == 1u ? one : which == 2u ? two : three;
+  own = (own + lane() % 8u * stride) * uint(sizeof(T));
+  uint at = uint(__cvta_generic_to_shared(array)) + at0 * uint(sizeof(T)) + own;
   if (transpose) asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3]) : "r"(at));
   else asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(found[0]), "=r"(found[1]), "=r"(found[2]), "=r"(found[3]) : "r"(at));
 }
@@ -226,9 +229,9 @@ template <class T> SMELT_FUNCTION void simdgroup_load(smelt::Right<T>& m, const 
   smelt::unpack(m.own, smelt::packed(other.own));
 }
 #define SMELT_FOUR(M, TRANSPOSED) \
-  template <class T> SMELT_FUNCTION void simdgroup_load_four(M<T>& m0, M<T>& m1, M<T>& m2, M<T>& m3, const T* p0, const T* p1, const T* p2, const T* p3, uint stride, bool transpose) { \
+  template <class T> SMELT_FUNCTION void simdgroup_load_four(M<T>& m0, M<T>& m1, M<T>& m2, M<T>& m3, const T* array, uint at0, uint at1, uint at2, uint at3, uint stride, bool transpose) { \
     uint found[4]; \
-    smelt::load_four(found, p0, p1, p2, p3, stride * 2u, transpose != TRANSPOSED); \
+    smelt::load_four(found, array, at0, at1, at2, at3, stride, transpose != TRANSPOSED); \
     smelt::unpack(m0.own, found[0]); \
     smelt::unpack(m1.own, found[1]); \
     smelt::unpack(m2.own, found[2]); \
@@ -250,11 +253,11 @@ template <class T> SMELT_FUNCTION when_t<is_half<T>> multiply_accumulate_pairs(m
 }  // namespace smelt
 #else
 namespace metal {
-template <class T> SMELT_FUNCTION void simdgroup_load_four(simdgroup_matrix<T, 8, 8>& m0, simdgroup_matrix<T, 8, 8>& m1, simdgroup_matrix<T, 8, 8>& m2, simdgroup_matrix<T, 8, 8>& m3, const T* p0, const T* p1, const T* p2, const T* p3, uint stride, bool transpose) {
-  simdgroup_load(m0, p0, stride, ulong2(0, 0), transpose);
-  simdgroup_load(m1, p1, stride, ulong2(0, 0), transpose);
-  simdgroup_load(m2, p2, stride, ulong2(0, 0), transpose);
-  simdgroup_load(m3, p3, stride, ulong2(0, 0), transpose);
+template <class T> SMELT_FUNCTION void simdgroup_load_four(simdgroup_matrix<T, 8, 8>& m0, simdgroup_matrix<T, 8, 8>& m1, simdgroup_matrix<T, 8, 8>& m2, simdgroup_matrix<T, 8, 8>& m3, const T* array, uint at0, uint at1, uint at2, uint at3, uint stride, bool transpose) {
+  simdgroup_load(m0, array + at0, stride, ulong2(0, 0), transpose);
+  simdgroup_load(m1, array + at1, stride, ulong2(0, 0), transpose);
+  simdgroup_load(m2, array + at2, stride, ulong2(0, 0), transpose);
+  simdgroup_load(m3, array + at3, stride, ulong2(0, 0), transpose);
 }
 }  // namespace metal
 #endif

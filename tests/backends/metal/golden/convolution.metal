@@ -63,20 +63,20 @@ kernel void fused_conv_general_add_maximum(
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
             uint inner = j * 8u;
-            simdgroup_float8x8 left;
-            simdgroup_load(left, tiles + (simd_row * 20u + inner + this_half), 20);
+            uint left = simd_row * 20u + inner;
             simdgroup_float8x8 left_1;
-            simdgroup_load(left_1, tiles + ((simd_row + 8u) * 20u + inner + this_half), 20);
-            simdgroup_float8x8 right;
-            uint right_1 = simd_column * 20u + inner + 640u + this_half;
-            simdgroup_load(right, tiles + right_1, 20, ulong2(0), true);
+            simdgroup_load(left_1, tiles + (left + this_half), 20);
+            simdgroup_float8x8 left_2;
+            simdgroup_load(left_2, tiles + (left + 160u + this_half), 20);
+            uint right = simd_column * 20u + inner;
+            simdgroup_float8x8 right_1;
+            simdgroup_load(right_1, tiles + (right + 640u + this_half), 20, ulong2(0), true);
             simdgroup_float8x8 right_2;
-            uint right_3 = (simd_column + 8u) * 20u + inner + 640u + this_half;
-            simdgroup_load(right_2, tiles + right_3, 20, ulong2(0), true);
-            simdgroup_multiply_accumulate(sum, left, right, sum);
-            simdgroup_multiply_accumulate(sum_2, left_1, right, sum_2);
-            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
-            simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
+            simdgroup_load(right_2, tiles + (right + 160u + 640u + this_half), 20, ulong2(0), true);
+            simdgroup_multiply_accumulate(sum, left_1, right_1, sum);
+            simdgroup_multiply_accumulate(sum_2, left_2, right_1, sum_2);
+            simdgroup_multiply_accumulate(sum_1, left_1, right_2, sum_1);
+            simdgroup_multiply_accumulate(sum_3, left_2, right_2, sum_3);
         }
         *(threadgroup float4*)(tiles + (at_3 + other_half)) = chosen_1;
         *(threadgroup float4*)(tiles + (at_4 + other_half)) = rhs_values_1;

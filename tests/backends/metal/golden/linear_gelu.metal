@@ -63,19 +63,20 @@ kernel void fused_dot_general_add_mul_erf(
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
             uint inner = j * 8u;
-            simdgroup_float8x8 left;
-            simdgroup_load(left, tiles + (simd_row * 20u + inner + this_half), 20);
+            uint left = simd_row * 20u + inner;
             simdgroup_float8x8 left_1;
-            simdgroup_load(left_1, tiles + ((simd_row + 8u) * 20u + inner + this_half), 20);
-            uint right = inner * 36u;
+            simdgroup_load(left_1, tiles + (left + this_half), 20);
+            simdgroup_float8x8 left_2;
+            simdgroup_load(left_2, tiles + (left + 160u + this_half), 20);
+            uint right = inner * 36u + simd_column;
             simdgroup_float8x8 right_1;
-            simdgroup_load(right_1, tiles + (right + simd_column + 640u + this_half), 36);
+            simdgroup_load(right_1, tiles + (right + 640u + this_half), 36);
             simdgroup_float8x8 right_2;
-            simdgroup_load(right_2, tiles + (right + simd_column + 8u + 640u + this_half), 36);
-            simdgroup_multiply_accumulate(sum, left, right_1, sum);
-            simdgroup_multiply_accumulate(sum_2, left_1, right_1, sum_2);
-            simdgroup_multiply_accumulate(sum_1, left, right_2, sum_1);
-            simdgroup_multiply_accumulate(sum_3, left_1, right_2, sum_3);
+            simdgroup_load(right_2, tiles + (right + 8u + 640u + this_half), 36);
+            simdgroup_multiply_accumulate(sum, left_1, right_1, sum);
+            simdgroup_multiply_accumulate(sum_2, left_2, right_1, sum_2);
+            simdgroup_multiply_accumulate(sum_1, left_1, right_2, sum_1);
+            simdgroup_multiply_accumulate(sum_3, left_2, right_2, sum_3);
         }
         *(threadgroup float4*)(tiles + (at_1 + other_half)) = lhs_values;
         *(threadgroup float4*)(tiles + (at_2 + other_half)) = rhs_values_1;
