@@ -16,7 +16,7 @@ from smelt.ir.errors import ShapeError, TreeError, at_user_line
 from ..functions.creation import zeros
 from ..lazy import tree
 from ..lazy.arguments import aval_of
-from ..lazy.arrays import array, wrap
+from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, state, topological
 from .recording import (
     StoredCotangent,
@@ -194,10 +194,6 @@ def matching(who: str, kind: str, like: Any, given: Any, root: str) -> list[Ref]
 
 def alias(x: array) -> array:
     return wrap((Node(ALIAS, NO_ATTRS, (x._ref,), (x.aval,)), 0))
-
-
-def placeholder(aval: Aval, attrs: dict[str, Any] = NO_ATTRS) -> array:
-    return wrap((Node(PARAMETER, attrs, (), (aval,)), 0))
 
 
 # Rules

@@ -15,7 +15,7 @@ from smelt.ir.errors import AxisError, ShapeError, TreeError, at_user_line, show
 from ..lazy import tree
 from ..lazy.arguments import aval_of
 from ..lazy.arrays import array, as_array, wrap
-from ..lazy.graph import PARAMETER, Node, Ref, record_function, state
+from ..lazy.graph import Ref, parameter, record_function, state
 from ..lazy.signatures import P, R
 from .recording import apply_function, article, check_function, check_no_escape, name_of, tracing, unchanged
 
@@ -113,7 +113,7 @@ def _attributes(size: int, in_axes: tuple[int, ...], out_axes: tuple[int, ...]) 
 
 def _parameter(aval: Aval, size: int) -> Ref:
     """A placeholder; it knows which vmap it belongs to, for functions with a vmap rule of their own."""
-    return (Node(PARAMETER, {"batch": (state.traced, size)}, (), (aval,)), 0)
+    return parameter(aval, {"batch": (state.traced, size)})
 
 
 def _result(x: Any, i: int, result: Any, who: str) -> array:
