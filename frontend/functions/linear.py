@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -412,20 +414,23 @@ def _path(labels: Sequence[str], output: str, extents: dict[str, int]) -> list[t
     if len(labels) == 1:
         return [(0,)]
     left, path = [set(t) for t in labels], []
+    users = Counter(itertools.chain(output, *left))  # of each label: terms, and the result
 
     def size(t: set[str]) -> int:
         return math.prod(extents[c] for c in t)
 
     while len(left) > 1:
-        best: Any = None
-        for i in range(len(left)):
-            for j in range(i + 1, len(left)):
-                rest = set(output).union(*(t for k, t in enumerate(left) if k not in (i, j)))
-                met = left[i] | left[j]
-                cost = (size(met & rest) - size(left[i]) - size(left[j]), size(met))
-                if best is None or cost < best[0]:
-                    best = (cost, (i, j), met & rest)
-        _, pair, kept = best
+        sizes, best = [size(t) for t in left], None
+        for i, j in itertools.combinations(range(len(left)), 2):
+            met = left[i] | left[j]
+            kept = {c for c in met if users[c] > (c in left[i]) + (c in left[j])}
+            cost = (size(kept) - sizes[i] - sizes[j], size(met))
+            if best is None or cost < best[0]:
+                best = cost, (i, j), kept
+        _, pair, kept = best  # type: ignore[misc]
+        for k in pair:
+            users.subtract(left[k])
+        users.update(kept)
         left = [t for k, t in enumerate(left) if k not in pair] + [kept]
         path.append(pair)
     return path
