@@ -65,7 +65,7 @@ def common_dtype(xs: Sequence[array]) -> DType:
     return functools.reduce(dtypes.promote, [x.dtype for x in xs])
 
 
-def product_operands(name: str, *values: ArrayLike) -> list[array]:
+def product_operands(*values: ArrayLike) -> list[array]:
     """The operands in their common dtype, which is one that adds and multiplies (bool counts as int32)."""
     xs = [as_array(v) for v in values]
     dtype = common_dtype(xs)
@@ -88,7 +88,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("matmul", a, b)
+    x, y = product_operands(a, b)
     p, q = x.shape, y.shape
     if not p or not q:
         side = "lhs" if not p else "rhs"
@@ -159,7 +159,7 @@ def addmm(
     array([[4]], dtype=float32)
     """
     check_stream(stream)
-    c, a, b = product_operands("addmm", c, a, b)
+    c, a, b = product_operands(c, a, b)
     found = matmul(a, b)
     if broadcast_shapes("addmm", found.shape, c.shape) != found.shape:
         message = f"smelt.addmm: c must broadcast to the product of a and b, {found.aval}; c {c.aval}"
@@ -183,7 +183,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     x, y = as_array(a), as_array(b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
-    x, y = product_operands("inner", x, y)
+    x, y = product_operands(x, y)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
             at_user_line(
@@ -217,7 +217,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("vecdot", a, b)
+    x, y = product_operands(a, b)
     i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
     if x.shape[i] != y.shape[j]:
         raise ShapeError(
@@ -248,7 +248,7 @@ def tensordot(
     (2, 4)
     """
     check_stream(stream)
-    x, y = product_operands("tensordot", a, b)
+    x, y = product_operands(a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
@@ -317,7 +317,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
     if set("".join(inputs)) != set(output):  # something is added up
-        xs = product_operands("einsum", *xs)
+        xs = product_operands(*xs)
         xs = [convert(x, accumulated(x.dtype)) for x in xs] if len(xs) == 1 else xs
     elif len(xs) > 1:
         xs = [convert(x, common_dtype(xs)) for x in xs]
@@ -345,7 +345,7 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]
     """
-    xs = product_operands("einsum_path", *operands) if operands else []
+    xs = product_operands(*operands) if operands else []
     inputs, output, extents = _parse("einsum_path", subscripts, xs)
     labels = ["".join(dict.fromkeys(t)) for t in inputs]
     path = _path(labels, output, extents)

@@ -271,7 +271,7 @@ def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
     return Rule(f"{call.name}_fwd", "forward", RecordedFunction(refs, [*outs, *kept]), len(refs)), residuals
 
 
-def backward_rule(call: Call, forward: Rule, residuals: Any, run: Callable[[Any, Any], Any]) -> Rule:
+def backward_rule(call: Call, residuals: Any, run: Callable[[Any, Any], Any]) -> Rule:
     """``run(residuals, cotangent)`` returns the cotangents. In the IR: (residuals, cotangents)."""
     with tracing():
         leaves, treedef = tree.flatten(residuals)
