@@ -50,6 +50,11 @@ def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
     return found
 
 
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy, where something else may be given, too."""
+    return isinstance(value, (int, np.integer))
+
+
 def entries(value: Any) -> tuple[Any, ...]:
     """What a container or an iterator has.
 

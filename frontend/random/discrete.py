@@ -14,7 +14,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import dtype_of, number
+from ..lazy.arguments import dtype_of, is_integer, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -56,11 +56,11 @@ def bits(
     """
     check_stream(stream)
     found = shape_of("bits", shape)
-    if not isinstance(width, int) or width not in (1, 2, 4, 8):
+    if not is_integer(width) or width not in (1, 2, 4, 8):
         raise AttributeValueError(
             at_user_line(f"smelt.random.bits: width must be 1, 2, 4 or 8 bytes, is {shown(width)}")
         )
-    return random_bits(checked_key("bits", key), found, 8 * width)
+    return random_bits(checked_key("bits", key), found, 8 * int(width))
 
 
 def randint(
@@ -266,7 +266,7 @@ def permutation(
     array(10, dtype=uint32)
     """
     check_stream(stream)
-    if isinstance(x, int):
+    if is_integer(x):
         (n,) = shape_of("permutation", x)
         return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
     source = as_array(x)
