@@ -65,6 +65,7 @@ class Optimizer:
     def state(self) -> dict[str, Any]:
         """A dict: ``"step"``, ``"learning_rate"`` and, in a tree like that of the parameters, a dict for each.
 
+        Of parameters that are called like one of these entries the dicts are under ``"parameters"``.
         It keeps its identity, so it may be given to `inputs` and `outputs` of `smelt.compile`.
         """
         return self._state
@@ -191,14 +192,7 @@ class Optimizer:
                 parameter = parameters[key]
             except (KeyError, IndexError, TypeError):
                 raise self._misfit(what, place, "is no parameter, but has a gradient") from None
-            empty: Any = [] if isinstance(below, (list, tuple)) else {}
-            if isinstance(state, list):
-                state += [{}] * (key + 1 - len(state))
-                if not state[key]:
-                    state[key] = empty
-            elif key not in state:
-                state[key] = empty
-            found.append((key, self._walk(what, below, parameter, state[key], place, apply)))
+            found.append((key, self._walk(what, below, parameter, _state_below(state, key, below), place, apply)))
         if isinstance(gradients, dict):
             return dict(found)
         values = [value for _, value in found]
@@ -227,6 +221,18 @@ class Optimizer:
 
     def _misfit(self, what: str, path: str, problem: str, kind: type[SmeltError] = TreeError) -> SmeltError:
         return kind(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
+
+
+def _state_below(state: Any, key: Any, below: Any) -> Any:
+    """The state for what is below a key, which is made where there is none."""
+    empty: Any = [] if isinstance(below, (list, tuple)) else {}
+    if isinstance(state, list):
+        state += [{}] * (key + 1 - len(state))
+        state[key] = state[key] or empty
+        return state[key]
+    if isinstance(state.get(key), array):  # an entry of the optimizer's own, such as the number of steps
+        state = state.setdefault("parameters", {})
+    return state.setdefault(key, empty)
 
 
 class MultiOptimizer(Optimizer):
