@@ -69,6 +69,15 @@ def test_function_of_arrays() -> None:
         np.testing.assert_allclose(np.array(rows), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint32], ids=lambda kind: kind.__name__)
+def test_products_of_integers_are_exact(kind: Any) -> None:
+    of_onnx = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    nodes = [onnx.helper.make_node("MatMul", ["x", "x"], ["a"]), onnx.helper.make_node("Gemm", ["a", "x"], ["y"])]
+    f = smelt.from_onnx(model(nodes, {"x": (of_onnx, [2, 2])}, ["y"]))
+    x = np.array([[2**31 - 1, 3], [1, 2**30 + 7]], kind)
+    np.testing.assert_array_equal(np.asarray(f(smelt.array(x))), x @ x @ x, strict=True)
+
+
 def test_weights_have_gradients() -> None:
     f = smelt.from_onnx(mlp())
     x = smelt.array([[1.0, -2.0, 0.5]])
