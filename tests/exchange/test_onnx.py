@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.exchange.onnx.graph import MOST_DEEP, RULES, Node
 from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, ShapeError
 from smelt.tools.cli import main
 
@@ -93,6 +96,25 @@ def test_convolutions_of_integers_are_exact() -> None:
     np.testing.assert_array_equal(
         np.asarray(f(smelt.array(x), smelt.array(w), smelt.array(1, smelt.uint8), smelt.array(wz))), wanted, strict=True
     )
+
+
+def test_threads_run_a_model_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than graphs may nest."""
+    threads = MOST_DEEP + 4
+    together = threading.Barrier(threads, timeout=60)
+
+    def meet(node: Node) -> smelt.array:
+        together.wait()
+        return node.x
+
+    monkeypatch.setitem(RULES, ("own", "Meet"), meet)
+    inner = onnx.helper.make_node("Meet", ["a"], ["b"], domain="own")
+    function = onnx.helper.make_function("own", "Met", ["a"], ["b"], [inner], [onnx.helper.make_opsetid("own", 1)])
+    met = onnx.helper.make_node("Met", ["x"], ["y"], domain="own")
+    f = smelt.from_onnx(model([met], {"x": (onnx.TensorProto.FLOAT, [2])}, ["y"], functions=[function]))
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(lambda i: f(smelt.array([i, 2.0])).tolist(), range(threads)))
+    assert found == [[i, 2.0] for i in range(threads)]
 
 
 def test_weights_have_gradients() -> None:
