@@ -11,7 +11,7 @@ from smelt.backends.gpu.devices import METAL
 from smelt.backends.metal.custom.source import NAME, KernelSource, error_of, identifier, parameters
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
 from .functions.custom_calls import custom_call_of
@@ -105,7 +105,7 @@ class GpuKernel:
             except TypeError:
                 extents = (-1,)
             if any(n < 0 for n in extents):
-                raise ShapeError(at_user_line(f"{self._kernel.who}: {shape!r} is no shape for output {name}"))
+                raise ShapeError(at_user_line(f"{self._kernel.who}: {shown(shape)} is no shape for output {name}"))
             results.append(aval_of("fast.metal_kernel", extents, dtype_of("fast.metal_kernel", type_)))
         return results
 
@@ -113,9 +113,9 @@ class GpuKernel:
         try:
             x, y, z = (index(n) for n in size)
         except (TypeError, ValueError):
-            raise error_of(self._kernel, f"{what} must be three integers, is {size!r}") from None
+            raise error_of(self._kernel, f"{what} must be three integers, is {shown(size)}") from None
         if min(x, y, z) < least:
-            raise error_of(self._kernel, f"{what} must be at least {least} along each axis, is {(x, y, z)}")
+            raise error_of(self._kernel, f"{what} must be at least {least} along each axis, is {shown((x, y, z))}")
         return x, y, z
 
     def _template(self, template: Sequence[tuple[str, Any]]) -> list[tuple[str, DType | int | bool]]:
@@ -124,7 +124,7 @@ class GpuKernel:
         for item in template:
             if not isinstance(item, (tuple, list)) or len(item) != 2:
                 raise error_of(
-                    self._kernel, f"template holds pairs of a name and a dtype, int or bool; it has {item!r}"
+                    self._kernel, f"template holds pairs of a name and a dtype, int or bool; it has {shown(item)}"
                 )
             name, value = item
             identifier(name, self._kernel.who, "a template parameter")
@@ -132,10 +132,10 @@ class GpuKernel:
                 value = bool(value)
             elif isinstance(value, (int, np.integer)):
                 if not -(2**63) <= value < 2**63:
-                    raise error_of(self._kernel, f"the template parameter {name} must fit int64, is {value}")
+                    raise error_of(self._kernel, f"the template parameter {name} must fit int64, is {shown(value)}")
                 value = int(value)
             elif isinstance(value, (str, float)):
-                message = f"the template parameter {name} must be a dtype, an int or a bool, is {value!r}"
+                message = f"the template parameter {name} must be a dtype, an int or a bool, is {shown(value)}"
                 raise error_of(self._kernel, message)
             else:
                 value = dtype_of("fast.metal_kernel", value)

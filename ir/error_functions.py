@@ -7,10 +7,11 @@ Chebyshev points at 50 digits: erf(x) / x in x² where |x| < 1, and else erfc(x)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+
+from .host_loops import loops
 
 #: In 2x² - 1, which is in [-1, 1].
 _SMALL = (
@@ -30,6 +31,8 @@ _FIRST, _LAST = 2 / 9, 2 / 3
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 #: Newton's method doubles the digits of an approximation that has three.
 _STEPS = 3
+#: What the loop of the core computes with.
+COEFFICIENTS = (_SMALL, _LARGE, _FIRST, _LAST)
 
 
 def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
@@ -53,9 +56,9 @@ def _erfc_of_large(x: np.ndarray) -> np.ndarray:
 
 def _erf_and_erfc(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of x >= 0; each where it is not a difference of nearly equal numbers."""
-    if _loops and x.ndim:
+    if loops.erf is not None and x.ndim:
         erf, erfc = np.array(x, order="C"), np.exp(-x * x, order="C")
-        _loops[0](erf, erfc)
+        loops.erf(erf, erfc)
         return erf, erfc
     is_small = x < 1
     if is_small.all():
@@ -76,24 +79,11 @@ def erf_array(x: np.ndarray) -> np.ndarray:
     """
     wide = x.astype(np.float64, copy=False)
     size = np.abs(wide)
-    if _loops and size.flags.c_contiguous and size.ndim:
-        _loops[0](size, np.exp(-size * size))
+    if loops.erf is not None and size.flags.c_contiguous and size.ndim:
+        loops.erf(size, np.exp(-size * size))
     else:
         size = _erf_and_erfc(size)[0]
     return np.copysign(size, wide).astype(x.dtype, copy=False)
-
-
-_loops: list[Callable[[np.ndarray, np.ndarray], None]] = []
-
-
-def use_loop(connect: Callable[..., Any], loop: Callable[[np.ndarray, np.ndarray], None]) -> None:
-    """Compute erf and erfc by a loop that gives the same bits: of numbers >= 0 and in place of their exp(-x²).
-
-    Args:
-        connect: takes the coefficients.
-    """
-    connect(_SMALL, _LARGE, _FIRST, _LAST)
-    _loops[:] = [loop]
 
 
 def erfinv_array(x: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import host_threads
+from .host_loops import loops
 from .host_memory import empty
 
 #: Elements of a transform that is made in one piece.
@@ -39,17 +40,6 @@ class Plan(NamedTuple):
     second_turns: np.ndarray
     starts: np.ndarray
     rest: np.ndarray
-
-
-_loops: list[Callable[..., None]] = []
-#: Bytes of the vectors in which these compute.
-vector_bytes = 16
-
-
-def use_loops(vectors: int, *loops: Callable[..., None]) -> None:
-    """Have transforms made by functions like `fourier` and `fourier_columns` of `fourier.c`, in `vectors` of bytes."""
-    global vector_bytes
-    vector_bytes, _loops[:] = vectors, loops
 
 
 def turns(k: np.ndarray, n: int) -> np.ndarray:
@@ -190,7 +180,8 @@ def _run(x: np.ndarray, out: np.ndarray, n: int, kind: int, inverse: bool, scale
     """The transforms of the rows of x, in `out`; n counts complex numbers."""
     wide = x.dtype.char in "Dd"
     halves = _table(_halves, n, wide) if kind else np.zeros(0)
-    _loops[0](x, out, vector_bytes, wide, kind, inverse, scale, *plan(n, wide), halves)
+    assert loops.fourier is not None
+    loops.fourier(x, out, loops.vector_bytes, wide, kind, inverse, scale, *plan(n, wide), halves)
     return out
 
 
@@ -258,7 +249,7 @@ def _bluestein(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray) -> n
 
 
 def _fits(n: int, x: np.ndarray) -> bool:
-    return bool(_loops) and n > 1 and x.size > 0
+    return loops.fourier is not None and n > 1 and x.size > 0
 
 
 def fft(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
@@ -287,10 +278,12 @@ def fft_of_columns(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | N
     else:
         return None
     out, width, wide = empty(lying.shape, x.dtype), math.prod(lying.shape[place + 1 :]), x.dtype.char == "D"
-    tables, blocks = _table(_one_piece, n, wide), -(-width // (vector_bytes // (8 if wide else 4)))
+    tables, blocks = _table(_one_piece, n, wide), -(-width // (loops.vector_bytes // (8 if wide else 4)))
 
     def transform(part: slice) -> None:
-        _loops[1](lying, out, vector_bytes, wide, inverse, scale, *tables, width, part.start, part.stop)
+        assert loops.fourier_columns is not None
+        ends = part.start, part.stop
+        loops.fourier_columns(lying, out, loops.vector_bytes, wide, inverse, scale, *tables, width, *ends)
 
     host_threads.share(x.size // (n * width) * blocks, SECONDS * x.size, transform)
     return np.moveaxis(out, place, -1)

@@ -28,6 +28,11 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def allowed_threads() -> int:
+    """How many threads one computation may use: ``settings.num_threads``, or one for each processor."""
+    return settings.num_threads or processors()
+
+
 class _Helpers:
     """Threads that call what they are given."""
 
@@ -89,7 +94,7 @@ def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
 
     Parts write to memory of their own. A part that raises is called again by the calling thread, after the others.
     """
-    count = min(rows, settings.num_threads or processors(), max(1, int(seconds / WORTH)))
+    count = min(rows, allowed_threads(), max(1, int(seconds / WORTH)))
     if count < 2:
         body(slice(0, rows))
         return

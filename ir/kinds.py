@@ -23,13 +23,16 @@ from .index import Access, Coordinates, Guard, Index
 from .op import (
     Avals,
     Batched,
+    Cotangents,
     Dims,
+    Flags,
     HostCall,
     Int,
     Ints,
     NotDifferentiable,
     Op,
     Operand,
+    Tangents,
     Values,
     only,
     require,
@@ -70,6 +73,22 @@ class Fusible(Op):
     def borders(self, index: Coordinates, operands: Avals, *_: Any, **attrs: Any) -> Sequence[tuple[Index, int]]:
         """Where elements beside each other are computed in different ways: from which number on of what."""
         return ()
+
+
+class Nullary(Fusible):
+    """An op without operands: its tangent is zero, and it is the same for all elements of a batch."""
+
+    flops = 0.0
+    linearity = "jointly"
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
+        return [None]
+
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
+        return []
+
+    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
+        return b.emit(self, operands, attrs), [None]
 
 
 class Elementwise(Fusible):

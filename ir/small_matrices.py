@@ -8,10 +8,10 @@ matrices, other numbers, and where a matrix has no such factor, so that the erro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
+from .host_loops import loops
 from .host_memory import empty
 
 #: Rows of the largest matrices that are taken.
@@ -20,24 +20,17 @@ MOST = 16
 FEW = 4
 _CHOLESKY, _SOLVE, _EIGH, _DET, _QR, _SVD = range(6)
 
-_loops: list[Callable[..., bool]] = []
-#: Bytes of the vectors in which these compute.
-vector_bytes = 16
-
-
-def use_loop(vectors: int, loop: Callable[..., bool]) -> None:
-    """Have batches factored by a function like `small_matrices` of `small_matrices.c`, in `vectors` of bytes."""
-    global vector_bytes
-    vector_bytes, _loops[:] = vectors, [loop]
-
 
 def _fits(a: np.ndarray, few: int = FEW) -> bool:
     m, n = a.shape[-2:]
-    return bool(_loops) and a.dtype.char in "fd" and 0 < m <= MOST and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
+    fits = a.dtype.char in "fd" and 0 < m <= MOST and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
+    return fits and loops.small_matrices is not None
 
 
 def _run(what: int, k: int, a: np.ndarray, b: np.ndarray, out: np.ndarray, more: np.ndarray) -> bool:
-    return _loops[0](vector_bytes, what, a.dtype.char == "d", a.shape[-2], k, np.ascontiguousarray(a), b, out, more)
+    run, wide = loops.small_matrices, a.dtype.char == "d"
+    assert run is not None
+    return run(loops.vector_bytes, what, wide, a.shape[-2], k, np.ascontiguousarray(a), b, out, more)
 
 
 def cholesky(a: np.ndarray) -> np.ndarray | None:

@@ -12,6 +12,7 @@ from smelt.ir.control import callees
 from smelt.ir.text import line_of
 
 from .analysis import analysis_of, register_analysis
+from .call_graph import callees_first
 from .kernels.cost import ARENA_BYTES, least_bytes, operations, program_cost, trips
 from .kernels.plan_buffers import is_view, origin
 from .registry import Pass, register_pass
@@ -110,16 +111,12 @@ def alias(module: Any) -> Report:
 @register_analysis("trip-counts")
 def trip_counts(module: Any) -> Report:
     """How often each function runs in one run of ``@main``, of while loops by a guess: function → times."""
-    read = {f.name: f for f in _read(module)}
-    times: Counter[str] = Counter()
-
-    def walk(name: str, often: int) -> None:
-        times[name] += often
-        for callee, inner in _called(read[name]) if name in read else ():
-            walk(callee, often * inner)
-
-    if "main" in read:
-        walk("main", 1)
+    order = callees_first(module)
+    times: Counter[str] = Counter({f.name: 1 for f in order if f.name == "main"})
+    for function in reversed(order):  # who calls it comes before
+        for callee, inner in _called(function) if times[function.name] else ():
+            times[callee] += times[function.name] * inner
+    times = +times
     return Report(dict(times), [f"@{name} runs {n} times" for name, n in times.items()])
 
 

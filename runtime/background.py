@@ -274,8 +274,8 @@ def _least_busy() -> _Worker:
     """Who gets the next job: one that is there, unless all of these have much to do."""
     there = [w for w in _workers if w.process is not None]
     found = min(there, key=lambda w: w.queued, default=_workers[0])
-    if there and found.queued >= MUCH and len(there) < len(_workers):
-        return next(w for w in _workers if w.process is None)
+    if there and found.queued >= MUCH:
+        return next((w for w in _workers if w.process is None), found)
     return found
 
 

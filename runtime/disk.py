@@ -132,8 +132,9 @@ class DiskCache:
         with _folder(create=False) as folder:
             if folder is None:
                 return True
-            with os.scandir(folder) as files:
+            with contextlib.suppress(OSError), os.scandir(folder) as files:
                 return not any(file.name.endswith(SUFFIX) for file in files)
+            return True
 
     def clear(self) -> int:
         """Delete all entries, and what dead writers have left; how many entries that were."""

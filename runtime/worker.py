@@ -56,7 +56,7 @@ class _Parent:
         while os.getppid() == self._number and (left := end - time.monotonic()) > 0:
             ready = select.select(watched, [], [], min(left, WATCH_SECONDS) if self._handle is None else left)[0]
             if ready:
-                return self._handle not in ready
+                return descriptor in ready
         return False
 
 

@@ -33,6 +33,8 @@ from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
 
+from .usage import require_writable, write
+
 #: Ops in one program: their number decides how long compiling takes, and how many are named when it fails.
 BATCH = 24
 #: Relative error of an op, by bytes of a number's parts.
@@ -74,6 +76,8 @@ class Answer:
 
 def doctor(options: argparse.Namespace) -> int:
     """Print the report, and write it where `options.output` says; 0 if nothing failed."""
+    if options.output:
+        require_writable(options.output)
     names = options.device or [name for name, device in registered.items() if not device.interprets]
     for name in names:
         registered_device(name)  # an unknown device is an error of the command
@@ -93,8 +97,7 @@ def doctor(options: argparse.Namespace) -> int:
             failed += answer.state == "failed"
     say(f"\n{failed} checks failed." if failed else "\nNothing failed.")
     if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        write(options.output, "\n".join(lines) + "\n")
         print(f"The report is in {options.output}.")
     return 1 if failed else 0
 

@@ -14,7 +14,7 @@ from typing import Any
 from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError, innermost_line
 
-from .usage import UsageError, require_one, require_with
+from .usage import UsageError, require_one, require_with, write
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _BEGUN = re.compile(r"(?:bool|(?:bf|[a-z]+)\d+|complex<f\d+>)\[")
@@ -54,9 +54,6 @@ def dump(options: argparse.Namespace) -> int:
         content = lowered.lower_for(device, gpu).as_text(stage)
     else:
         content = lowered.compile(options.pass_pipeline).as_text(stage)
-    if options.output == "-":
-        sys.stdout.write(content)
-        return 0
     write(options.output, content)
     return 0
 
@@ -112,15 +109,6 @@ def lower(options: argparse.Namespace) -> Any:
         line = innermost_line(error)
         at = f"; at {line}" if line else ""
         raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{at}") from error
-
-
-def write(path: str, content: str) -> None:
-    """Write a file. Raises UsageError where that cannot be."""
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(content)
-    except OSError as error:
-        raise UsageError(f"{path}: error: cannot be written: {error.strerror}") from None
 
 
 def _save_metal(program: Any, directory: str, name: str) -> int:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .usage import UsageError
+
 _DIRECTIVE = re.compile(
     r"expected-(?P<kind>error|warning|note|remark)(?P<re>-re)?\s*"
     r"(?:@(?P<place>[+-]\d+|above|below|unknown))?\s*(?P<open>\{\{)"
@@ -58,7 +60,11 @@ def parse_diagnostics(report: str) -> list[Diagnostic]:
 
 
 def parse_expectations(source: str) -> list[Expectation]:
-    """All ``expected-...`` comments of a text."""
+    """All ``expected-...`` comments of a text.
+
+    Raises:
+        UsageError: one that is no regular expression, with its line and column.
+    """
     found = []
     for number, line in enumerate(source.splitlines(), 1):
         start = line.find("//")
@@ -69,7 +75,11 @@ def parse_expectations(source: str) -> list[Expectation]:
             place = match["place"]
             shift = {None: 0, "above": -1, "below": 1, "unknown": -number}.get(place)
             shift = int(place) if shift is None else shift
-            pattern = re.compile(_regex(text) if match["re"] else re.escape(text))
+            try:
+                pattern = re.compile(_regex(text) if match["re"] else re.escape(text))
+            except re.error as error:
+                column = match.end() + 1
+                raise UsageError(f"{number}:{column}: error: {text!r} is no regular expression: {error}") from None
             found.append(Expectation(number + shift, match["kind"], pattern, text, number))
     return found
 

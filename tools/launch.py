@@ -13,6 +13,7 @@ import time
 
 from smelt.distributed.launched import NCCL
 from smelt.ir.errors import DistributedError
+from smelt.ir.host_threads import processors
 
 #: Seconds that processes have to end when they are told to.
 PATIENCE = 5.0
@@ -45,7 +46,7 @@ def launch(options: argparse.Namespace) -> int:
     if not options.program:
         raise DistributedError("smelt launch: what is to run? smelt launch -n 4 train.py")
     environment = dict(os.environ)
-    threads = max(1, (os.cpu_count() or 1) // options.n)
+    threads = max(1, processors() // options.n)
     environment.setdefault("SMELT_NUM_THREADS", str(threads))
     if options.backend == "nccl":
         return _beside_each_other(options.n, options.program, environment)

@@ -27,7 +27,7 @@ from smelt.runtime.compile import lower_module
 from .exchange import as_smelt, text_of
 from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated
 from .mlir_flags import LACKING
-from .usage import Parser, count, require_one, require_with, seconds
+from .usage import Parser, UsageError, count, require_one, require_with, seconds, write
 
 if TYPE_CHECKING:  # what a run needs is loaded when it is known to be one
     from smelt.passes.driver import PassRecord
@@ -286,11 +286,9 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
             outputs.append(result or "")
     if not options.verify_diagnostics and (outputs or not code):
         try:
-            _write(options.output, f"{SPLIT}\n".join(outputs))
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            print(f"{options.output}: error: cannot be written: {error.strerror}", file=sys.stderr)
+            write(options.output, f"{SPLIT}\n".join(outputs))
+        except UsageError as error:
+            print(error, file=sys.stderr)
             return 1
     return code
 
@@ -309,19 +307,15 @@ def split(source: str) -> list[str]:
 def _check_diagnostics(source: str, problem: str | None, name: str) -> int:
     from .expectations import mismatches, parse_diagnostics, parse_expectations
 
-    wrong = mismatches(parse_expectations(source), parse_diagnostics(problem or ""))
+    try:
+        expected = parse_expectations(source)
+    except UsageError as error:
+        print(f"{name}:{error}", file=sys.stderr)
+        return 1
+    wrong = mismatches(expected, parse_diagnostics(problem or ""))
     for line, message in wrong:
         print(f"{name}:{line}:1: error: {message}", file=sys.stderr)
     return int(bool(wrong))
-
-
-def _write(path: str, content: str) -> None:
-    if path == "-":
-        sys.stdout.write(content)
-        sys.stdout.flush()
-    else:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(content)
 
 
 def _process(options: argparse.Namespace, source: str, name: str, progress: Progress) -> str:
@@ -341,13 +335,13 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     if options.remarks:
         sys.stderr.write("".join(f"{remark}\n" for remark in found))
     if options.remarks_output_file:
-        _write(options.remarks_output_file, remarks.to_yaml(found))
+        write(options.remarks_output_file, remarks.to_yaml(found))
     if options.mlir_timing:
         sys.stderr.write(timing_report(records))
     if options.mlir_pass_statistics:
         sys.stderr.write(statistics_report(records))
-    for name in watched.unmet():
-        print(f"{options.input}: warning: the pipeline had no run {name!r} to print the IR at", file=sys.stderr)
+    for run in watched.unmet():
+        print(f"{options.input}: warning: the pipeline had no run {run!r} to print the IR at", file=sys.stderr)
     if (values := watched.values) is not None:
         print(values.report(), file=sys.stderr)
     progress("the interpreter" if options.execute else f"emitting {options.emit}")
@@ -451,7 +445,7 @@ class PrintedIR:
         path = os.path.join(folder, f"{self._number}_{name}.mlir")
         try:
             os.makedirs(folder, exist_ok=True)
-            _write(path, content)
+            write(path, content)
         except OSError as error:
             raise IRError(f"{path}: error: cannot be written: {error.strerror}") from None
         self._number += 1

@@ -7,10 +7,9 @@ import os
 import sys
 import tempfile
 
-from .dump import write
 from .opt import read_source
 from .tries import OWN, Tries
-from .usage import UsageError, require_writable
+from .usage import UsageError, require_writable, write
 
 #: The exit status of smelt's commands for a mistake on the command line.
 MISUSED = 2
@@ -47,8 +46,5 @@ def reduce(options: argparse.Namespace) -> int:
         except NotFailing:
             raise UsageError(f"the command {ended} on the whole module: there is nothing to look for") from None
     print(f"{count_ops(found)} ops are left after {count} runs of the command", file=sys.stderr)
-    if options.output == "-":
-        sys.stdout.write(found)
-    else:
-        write(options.output, found)
+    write(options.output, found)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -71,3 +72,16 @@ def require_writable(path: str) -> None:
     if not os.path.isdir(folder) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
         why = "there is no such folder" if not os.path.isdir(folder) else "permission denied"
         raise UsageError(f"{path}: error: cannot be written: {why}")
+
+
+def write(path: str, content: str) -> None:
+    """Write a text to a file; - is standard output. Raises UsageError where a file cannot be written."""
+    if path == "-":
+        sys.stdout.write(content)
+        sys.stdout.flush()
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise UsageError(f"{path}: error: cannot be written: {error.strerror}") from None

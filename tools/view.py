@@ -8,11 +8,11 @@ import os
 import sys
 from pathlib import Path
 
-from .dump import lower, write
+from .dump import lower
 from .isolate import PARSING, Progress, run_isolated
 from .opt import check_calls, describe, read_source
 from .run import parsed
-from .usage import UsageError, require_with, require_writable
+from .usage import UsageError, require_with, require_writable, write
 
 
 def view(options: argparse.Namespace) -> int:

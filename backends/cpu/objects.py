@@ -151,7 +151,7 @@ class _Linker:
             if part.kind != _NOBITS:
                 memory[places[i] : places[i] + part.size] = self._bytes(part.offset, part.size)
         defined = self._relocate(memory, base, places, jumps_at)
-        _protect(base, starts, size)
+        _protect(base, starts)
         return Code(memory, defined)
 
     @staticmethod
@@ -304,7 +304,7 @@ def _of_the_c_library(name: str) -> int:
     return 0
 
 
-def _protect(base: int, starts: list[int], size: int) -> None:
+def _protect(base: int, starts: list[int]) -> None:
     """Make code executable and what is read only so; neither can be written any more.
 
     Raises:

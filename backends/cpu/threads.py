@@ -25,8 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from smelt.ir import locks
-from smelt.ir.host_threads import processors
-from smelt.ir.settings import settings
+from smelt.ir.host_threads import allowed_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -229,10 +228,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def available_threads(users: Team | None = None) -> int:
-    """How many threads a program of a team may use now: ``settings.num_threads``, or all."""
+    """How many threads a program of a team may use now."""
     if _State.forked and not (users or team()).renewable:
         return 1
-    return settings.num_threads or processors()
+    return allowed_threads()
 
 
 class Pace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -59,17 +60,19 @@ class Processes(Protocol):
 
 
 #: The processes of groups by number; a group is one in programs, which outlive objects.
-_numbered: list[Processes] = []
+_numbered: dict[int, Processes] = {}
+_numbers = itertools.count()
 
 
 def number_of(processes: Processes) -> int:
     """A new number for the processes of a group."""
-    _numbered.append(processes)
-    return len(_numbered) - 1
+    number = next(_numbers)
+    _numbered[number] = processes
+    return number
 
 
 def processes_of(number: int) -> Processes:
     """The processes of a group, by its number."""
-    if not 0 <= number < len(_numbered):
+    if number not in _numbered:
         raise DistributedError(at_user_line("smelt.distributed: a program of another group; init makes groups"))
     return _numbered[number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import functools
 import sys
 from collections.abc import Callable, Mapping
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import locks
 from smelt.ir.custom_call import Call, Target, register_target
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DistributedError
@@ -19,6 +22,14 @@ from .launched import Processes, processes_of
 
 #: Sends that may still read their memory.
 _pending: list[tuple[Any, np.ndarray]] = []
+_sending = locks.lock()
+
+
+@atexit.register
+def _keep_pending() -> None:
+    """Never free what MPI still reads: it sends until it is finalized, when nothing of Python's modules is left."""
+    for _, memory in _pending:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
 
 
 @functools.cache
@@ -117,7 +128,8 @@ def _send(call: Call, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
     held = np.array(x, order="C")
     to, tag = call.parameters["process"], call.parameters["order"]
     request = _communicator(call).Isend(held.reshape(-1).view(np.uint8), dest=to, tag=tag)
-    _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
+    with _sending:
+        _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
     return x
 
 

@@ -11,16 +11,15 @@ import numpy as np
 from smelt.ir import dtypes, mlir, stablehlo
 from smelt.ir.aval import Aval
 from smelt.ir.context import parse_aval
-from smelt.ir.errors import IRError, ShapeError, SmeltError, shown
+from smelt.ir.errors import IRError, SmeltError, shown
 from smelt.ir.op import registry as ops
 
 from ..functions.shaping import reshape
 from ..lazy.arrays import array, convert, emit, wrap
-from ..lazy.core import NO_ATTRS, PARAMETER
-from ..lazy.graph import GraphFunction, Node, record_function
+from ..lazy.graph import GraphFunction, parameter, record_function
 from ..transforms.recording import apply_function, tracing
 from ..transforms.vmap import vmap
-from .translating import PlacedError, Refused
+from .translating import Refused, placed
 
 #: Regions and calls nest no deeper.
 MOST_DEEP = 60
@@ -278,7 +277,7 @@ class Reader:
             if len(blocks) != 1:
                 raise IRError(f"{self.name}: @{name} has {len(blocks)} blocks; functions have one")
             with tracing():
-                refs = [(Node(PARAMETER, NO_ATTRS, (), (aval,)), 0) for aval in arguments]
+                refs = [parameter(aval) for aval in arguments]
                 outs = self.block(blocks[0], [wrap(ref) for ref in refs], {})
                 for out, aval in zip(outs, results):
                     if out.aval != aval:
@@ -324,35 +323,18 @@ class Reader:
 
     def _results(self, operation: Any, env: dict[Any, array]) -> Sequence[array]:
         name = operation.name
-        try:
+        with placed(lambda refused: f"{self.place(operation)}: {name}{' ' if refused else ': '}"):
             found = RULES.get(name)
             if found is None:
                 raise Refused(_unknown(name))
             call = Call(self, operation, [env[value] for value in operation.operands], env)
             results = found(call)
             return (results,) if isinstance(results, array) else results
-        except (PlacedError, SizesError):
-            raise
-        except SmeltError as error:
-            reason = str(error)
-            if not reason.startswith(name):
-                reason = f"{name}: {reason}" if not isinstance(error, Refused) else f"{name} {reason}"
-            raise PlacedError(f"{self.place(operation)}: {reason.partition('; at ')[0]}") from None
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # Ops that StableHLO's verifier lets pass in forms that no rule expects.
-            why = f"{name}: this form of it is not translated ({type(error).__name__}: {error})"
-            raise PlacedError(f"{self.place(operation)}: {why}") from None
-        except RecursionError:
-            raise PlacedError(f"{self.place(operation)}: {name}: regions nest too deeply") from None
 
     def place(self, operation: Any) -> str:
         """Where an op stands in the text, as file:line:column."""
         location = str(operation.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         return f"{self.name}{location[1:]}" if location.startswith("-:") else f"{self.name} ({location})"
-
-
-class SizesError(ShapeError):
-    """What a program says of sizes that it is not for."""
 
 
 def _plain(name: str) -> str:

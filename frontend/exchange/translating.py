@@ -20,6 +20,10 @@ class PlacedError(IRError):
     """An error that names its node already."""
 
 
+class SizesError(ShapeError):
+    """What a program itself says of sizes that it is not for."""
+
+
 @contextmanager
 def placed(place: Callable[[bool], str]) -> Iterator[None]:
     """Let errors of a node's rule say which node it is.
@@ -29,7 +33,7 @@ def placed(place: Callable[[bool], str]) -> Iterator[None]:
     """
     try:
         yield
-    except PlacedError:
+    except (PlacedError, SizesError):
         raise
     except SmeltError as error:
         reason = str(error).partition("; at ")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -91,24 +91,11 @@ def read_npz(source: IO[bytes]) -> dict[str, np.ndarray]:
     size = source.tell() + left_in(source)
     if size < _EMPTY_ZIP:  # also what has no end, of which zipfile would read all
         raise FileFormatError(f"it has {size} bytes")
-    found: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(source) as archive:
-            infos = archive.infolist()
-            if sum(max(0, info.compress_size) for info in infos) > size:
+            if sum(max(0, info.compress_size) for info in archive.infolist()) > size:
                 raise FileFormatError("its entries overlap")
-            for info in infos:
-                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    method = f"method {info.compress_type}"
-                    raise FileFormatError(f"{info.filename} is compressed by {method}, which is none of .npz")
-                most = info.compress_size * (MAX_RATIO if info.compress_type == zipfile.ZIP_DEFLATED else 1)
-                if info.file_size > most + 64:
-                    raise FileFormatError(f"{info.filename} says that it has {info.file_size} bytes in {most}")
-                name = info.filename.removesuffix(".npy")
-                with archive.open(info) as member:
-                    found[name] = read_npy(member, info.file_size, name)
-                    if member.read(1):
-                        raise FileFormatError(f"{name} has bytes behind its elements")
+            return dict(_entry(archive, info) for info in archive.infolist())
     except (FileFormatError, DTypeError, OutOfMemoryError):
         raise
     except MemoryError:
@@ -119,4 +106,21 @@ def read_npz(source: IO[bytes]) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # zipfile's and zlib's own, and what else a damaged directory brings about
         raise FileFormatError(f"{type(error).__name__}: {error}") from None
-    return found
+
+
+def _entry(archive: Any, info: Any) -> tuple[str, np.ndarray]:
+    """The name and the array of an entry of an archive, which does not grow beyond what its bytes can hold."""
+    from zipfile import ZIP_DEFLATED, ZIP_STORED
+
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        method = f"method {info.compress_type}"
+        raise FileFormatError(f"{info.filename} is compressed by {method}, which is none of .npz")
+    most = info.compress_size * (MAX_RATIO if info.compress_type == ZIP_DEFLATED else 1)
+    if info.file_size > most + 64:
+        raise FileFormatError(f"{info.filename} says that it has {info.file_size} bytes in {most}")
+    name = info.filename.removesuffix(".npy")
+    with archive.open(info) as member:
+        found = read_npy(member, info.file_size, name)
+        if member.read(1):
+            raise FileFormatError(f"{name} has bytes behind its elements")
+    return name, found

@@ -336,7 +336,7 @@ def convolve(a: ArrayLike, v: ArrayLike, /, mode: str = "full", *, stream: Strea
     array([0, 1, 2.5, 4, 1.5], dtype=float32)
     """
     check_stream(stream)
-    x, w = product_operands("convolve", a, v)
+    x, w = product_operands(a, v)
     word("convolve", "mode", mode, "full", "same", "valid")
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise ShapeError(at_user_line(f"smelt.convolve: needs vectors with elements; a {x.aval}, v {w.aval}"))
@@ -361,7 +361,7 @@ def correlate(a: ArrayLike, v: ArrayLike, /, mode: str = "valid", *, stream: Str
     array([3.5], dtype=float32)
     """
     check_stream(stream)
-    x, w = product_operands("correlate", a, v)
+    x, w = product_operands(a, v)
     word("correlate", "mode", mode, "full", "same", "valid")
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise ShapeError(at_user_line(f"smelt.correlate: needs vectors with elements; a {x.aval}, v {w.aval}"))
@@ -375,7 +375,7 @@ def _transposed(
     output_padding: Any, groups: int,
 ) -> array:  # fmt: skip
     """A convolution with the flipped weight, of the input with zeros between its elements and around it."""
-    x, w = product_operands(name, input, weight)
+    x, w = product_operands(input, weight)
     given = {"padding": padding, "dilation": dilation, "output_padding": output_padding}
     least = {"padding": -MOST, "dilation": 1, "output_padding": 0}
     each = {what: _each(name, what, value, spatial, least[what]) for what, value in given.items()}
@@ -416,7 +416,7 @@ def _convolution(
     transposed: bool = False,
 ) -> array:
     """All of the convolutions. Padding that is negative cuts the input."""
-    x, w = product_operands(name, input, weight)
+    x, w = product_operands(input, weight)
     wanted = x.ndim if spatial is None else spatial + 2
     operands = f"input {x.aval}, weight {w.aval}"
     if x.ndim < 2 or x.ndim != wanted or w.ndim != wanted:

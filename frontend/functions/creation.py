@@ -265,7 +265,11 @@ def arange(
         raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
     if math.isinf(by):  # past the other end at once
         by = math.copysign(max(abs(last - first), 1), by)
-    count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
+    try:
+        count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
+    except (OverflowError, ValueError):  # an infinite quotient
+        message = f"smelt.arange: from {shown(first)} to {shown(last)} are too many steps of {shown(by)}"
+        raise AttributeValueError(at_user_line(message)) from None
     if target.is_integer and not integers:
         first, by = int(first), int(first + by) - int(first)
     return _lines(count, first, by, target)

@@ -99,21 +99,7 @@ _REMEMBERED = _BASIC_TYPES | {array}
 def plan_of(x: array, index: Any) -> Plan:
     """Resolve an index. Raises IndexOutOfRangeError, ShapeError, DTypeError, TraceError."""
     shape = x.aval.shape
-    entries = list(index) if type(index) is tuple else [index]
-    entries = [e if type(e) in _BASIC else _entry(x, e) for e in entries]
-    if any(type(e) is _Mask for e in entries):
-        entries = [part for e in entries for part in (e.indices() if type(e) is _Mask else (e,))]
-    used = 0
-    ellipses = 0
-    for e in entries:
-        used += not (e is None or e is Ellipsis or type(e) is _Count)
-        ellipses += e is Ellipsis
-    if ellipses > 1:
-        raise IndexOutOfRangeError(at_user_line("smelt: an index has at most one ellipsis"))
-    if used > len(shape):
-        raise IndexOutOfRangeError(at_user_line(f"smelt: {used} indices for an array of {len(shape)} axes, {x.aval}"))
-    if not ellipses:
-        entries.append(Ellipsis)
+    entries, used = _entries(x, index)
     plan = Plan(shape)
     found: list[tuple[int, array]] = []
     advanced: list[int] = []  # positions of ints and arrays among the entries
@@ -161,6 +147,26 @@ def plan_of(x: array, index: Any) -> Plan:
         adjacent = advanced[-1] - advanced[0] + 1 == len(advanced)
         plan.place = places[0] if adjacent else 0
     return plan
+
+
+def _entries(x: array, index: Any) -> tuple[list[Any], int]:
+    """The entries of an index with one ellipsis among them, masks as integers; and how many axes they take."""
+    entries = list(index) if type(index) is tuple else [index]
+    entries = [e if type(e) in _BASIC else _entry(x, e) for e in entries]
+    if any(type(e) is _Mask for e in entries):
+        entries = [part for e in entries for part in (e.indices() if type(e) is _Mask else (e,))]
+    used = 0
+    ellipses = 0
+    for e in entries:
+        used += not (e is None or e is Ellipsis or type(e) is _Count)
+        ellipses += e is Ellipsis
+    if ellipses > 1:
+        raise IndexOutOfRangeError(at_user_line("smelt: an index has at most one ellipsis"))
+    if used > x.aval.ndim:
+        raise IndexOutOfRangeError(at_user_line(f"smelt: {used} indices for an array of {x.aval.ndim} axes, {x.aval}"))
+    if not ellipses:
+        entries.append(Ellipsis)
+    return entries, used
 
 
 def bounds_of(e: builtins.slice, extent: int) -> tuple[int, int, int]:

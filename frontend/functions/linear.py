@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -63,7 +65,7 @@ def common_dtype(xs: Sequence[array]) -> DType:
     return functools.reduce(dtypes.promote, [x.dtype for x in xs])
 
 
-def product_operands(name: str, *values: ArrayLike) -> list[array]:
+def product_operands(*values: ArrayLike) -> list[array]:
     """The operands in their common dtype, which is one that adds and multiplies (bool counts as int32)."""
     xs = [as_array(v) for v in values]
     dtype = common_dtype(xs)
@@ -86,7 +88,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("matmul", a, b)
+    x, y = product_operands(a, b)
     p, q = x.shape, y.shape
     if not p or not q:
         side = "lhs" if not p else "rhs"
@@ -157,7 +159,7 @@ def addmm(
     array([[4]], dtype=float32)
     """
     check_stream(stream)
-    c, a, b = product_operands("addmm", c, a, b)
+    c, a, b = product_operands(c, a, b)
     found = matmul(a, b)
     if broadcast_shapes("addmm", found.shape, c.shape) != found.shape:
         message = f"smelt.addmm: c must broadcast to the product of a and b, {found.aval}; c {c.aval}"
@@ -181,7 +183,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     x, y = as_array(a), as_array(b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
-    x, y = product_operands("inner", x, y)
+    x, y = product_operands(x, y)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
             at_user_line(
@@ -215,7 +217,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands("vecdot", a, b)
+    x, y = product_operands(a, b)
     i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
     if x.shape[i] != y.shape[j]:
         raise ShapeError(
@@ -246,7 +248,7 @@ def tensordot(
     (2, 4)
     """
     check_stream(stream)
-    x, y = product_operands("tensordot", a, b)
+    x, y = product_operands(a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
@@ -315,7 +317,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
     if set("".join(inputs)) != set(output):  # something is added up
-        xs = product_operands("einsum", *xs)
+        xs = product_operands(*xs)
         xs = [convert(x, accumulated(x.dtype)) for x in xs] if len(xs) == 1 else xs
     elif len(xs) > 1:
         xs = [convert(x, common_dtype(xs)) for x in xs]
@@ -343,7 +345,7 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]
     """
-    xs = product_operands("einsum_path", *operands) if operands else []
+    xs = product_operands(*operands) if operands else []
     inputs, output, extents = _parse("einsum_path", subscripts, xs)
     labels = ["".join(dict.fromkeys(t)) for t in inputs]
     path = _path(labels, output, extents)
@@ -412,20 +414,23 @@ def _path(labels: Sequence[str], output: str, extents: dict[str, int]) -> list[t
     if len(labels) == 1:
         return [(0,)]
     left, path = [set(t) for t in labels], []
+    users = Counter(itertools.chain(output, *left))  # of each label: terms, and the result
 
     def size(t: set[str]) -> int:
         return math.prod(extents[c] for c in t)
 
     while len(left) > 1:
-        best: Any = None
-        for i in range(len(left)):
-            for j in range(i + 1, len(left)):
-                rest = set(output).union(*(t for k, t in enumerate(left) if k not in (i, j)))
-                met = left[i] | left[j]
-                cost = (size(met & rest) - size(left[i]) - size(left[j]), size(met))
-                if best is None or cost < best[0]:
-                    best = (cost, (i, j), met & rest)
-        _, pair, kept = best
+        sizes, best = [size(t) for t in left], None
+        for i, j in itertools.combinations(range(len(left)), 2):
+            met = left[i] | left[j]
+            kept = {c for c in met if users[c] > (c in left[i]) + (c in left[j])}
+            cost = (size(kept) - sizes[i] - sizes[j], size(met))
+            if best is None or cost < best[0]:
+                best = cost, (i, j), kept
+        _, pair, kept = best  # type: ignore[misc]
+        for k in pair:
+            users.subtract(left[k])
+        users.update(kept)
         left = [t for k, t in enumerate(left) if k not in pair] + [kept]
         path.append(pair)
     return path

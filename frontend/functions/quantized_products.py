@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
 from ..lazy.core import remembered
@@ -186,7 +186,7 @@ def gather_qqmm(
 def _of_both(name: str, group_size: int | None, bits: int | None, mode: str) -> Format:
     form = format_of(name, group_size, bits, mode)
     if mode not in ("nvfp4", "mxfp8"):
-        raise AttributeValueError(at_user_line(f'smelt.{name}: mode must be "nvfp4" or "mxfp8", is {mode!r}'))
+        raise AttributeValueError(at_user_line(f'smelt.{name}: mode must be "nvfp4" or "mxfp8", is {shown(mode)}'))
     return form
 
 

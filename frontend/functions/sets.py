@@ -243,7 +243,7 @@ def isin(
     return logical_xor(found, True) if invert else found
 
 
-def _flat(name: str, *given: ArrayLike) -> list[array]:
+def _flat(*given: ArrayLike) -> list[array]:
     """Flattened, in their common dtype."""
     xs = [as_array(x) for x in given]
     dtype = xs[0].dtype
@@ -265,7 +265,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, /, *, size: int | None = None, strea
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
-    found = unique(concatenate(_flat("union1d", ar1, ar2)), size)
+    found = unique(concatenate(_flat(ar1, ar2)), size)
     assert isinstance(found, array)
     return found
 
@@ -294,7 +294,7 @@ def intersect1d(
     array([3], dtype=int32)
     """
     check_stream(stream)
-    x, y = _flat("intersect1d", ar1, ar2)
+    x, y = _flat(ar1, ar2)
     found = _distinct("intersect1d", x, False)
     found = found[isin(found, _distinct("intersect1d", y, assume_unique))]
     if not return_indices:
@@ -324,7 +324,7 @@ def setdiff1d(
     array([1, 3], dtype=int32)
     """
     check_stream(stream)
-    x, y = _flat("setdiff1d", ar1, ar2)
+    x, y = _flat(ar1, ar2)
     found = _distinct("setdiff1d", x, assume_unique)
     return found[isin(found, y, invert=True)]
 
@@ -341,5 +341,5 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, 
     array([1, 2], dtype=int32)
     """
     check_stream(stream)
-    x, y = (_distinct("setxor1d", side, assume_unique) for side in _flat("setxor1d", ar1, ar2))
+    x, y = (_distinct("setxor1d", side, assume_unique) for side in _flat(ar1, ar2))
     return in_order(concatenate([x[isin(x, y, invert=True)], y[isin(y, x, invert=True)]]))

@@ -159,7 +159,7 @@ def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -
     return to_shape(x, tuple(1 if i in axes else next(rest) for i in range(x.ndim + count)))
 
 
-def _at_least(name: str, arys: Any, grow: Any) -> Any:
+def _at_least(arys: Any, grow: Any) -> Any:
     found = [to_shape(x, grow(x.shape)) for x in map(as_array, arys)]
     return found[0] if len(found) == 1 else found
 
@@ -173,7 +173,7 @@ def atleast_1d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     (1,)
     """
     check_stream(stream)
-    return _at_least("atleast_1d", arys, lambda s: s or (1,))
+    return _at_least(arys, lambda s: s or (1,))
 
 
 @remembered
@@ -185,7 +185,7 @@ def atleast_2d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     (1, 3)
     """
     check_stream(stream)
-    return _at_least("atleast_2d", arys, lambda s: (1,) * (2 - len(s)) + s)
+    return _at_least(arys, lambda s: (1,) * (2 - len(s)) + s)
 
 
 @remembered
@@ -198,7 +198,7 @@ def atleast_3d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
     """
     check_stream(stream)
     grown = {0: lambda s: (1, 1, 1), 1: lambda s: (1, *s, 1), 2: lambda s: (*s, 1)}
-    return _at_least("atleast_3d", arys, lambda s: grown.get(len(s), lambda s: s)(s))
+    return _at_least(arys, lambda s: grown.get(len(s), lambda s: s)(s))
 
 
 # Order of axes

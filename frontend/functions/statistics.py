@@ -160,7 +160,7 @@ def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
             flat = low == high
             low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
         else:
-            if not isinstance(limits, (list, tuple)) or len(limits) != 2:
+            if not isinstance(limits, (list, tuple, np.ndarray)) or len(limits) != 2:
                 message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
                 raise ArgumentTypeError(at_user_line(message))
             first, last = (number(name, "range", v) for v in limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -48,6 +48,11 @@ def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
     if not -MOST <= found <= MOST:
         raise AttributeValueError(at_user_line(f"smelt.{name}: {what} {shown(found)} does not fit int64"))
     return found
+
+
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether a value is an integer of Python or NumPy, where something else may be given, too."""
+    return isinstance(value, (int, np.integer))
 
 
 def entries(value: Any) -> tuple[Any, ...]:

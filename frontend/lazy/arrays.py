@@ -32,7 +32,7 @@ from .buffer_protocol import BufferExporter
 from .core import NUMBER, connect_arrays
 from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
-from .graph import NO_ATTRS, Handle, Node, Ref, leaf, state
+from .graph import NO_ATTRS, Handle, Node, Ref, leaf, parameter, state
 from .host import buffer_of, check_depth, holds_arrays, of_numbers
 from .printing import format_array
 from .recipes import stand_ins
@@ -301,6 +301,11 @@ def wrap(ref: Ref) -> array:
     if state.traced:
         found._made = state.traced
     return found
+
+
+def placeholder(aval: Aval, attrs: dict[str, Any] = NO_ATTRS) -> array:
+    """A handle on an argument of a function while it is traced."""
+    return wrap(parameter(aval, attrs))
 
 
 def check_update(x: array) -> None:

@@ -172,6 +172,11 @@ def leaf(buffer: Buffer) -> Node:
     return node
 
 
+def parameter(aval: Aval, attrs: dict[str, Any] = NO_ATTRS) -> Ref:
+    """What stands for an argument of a function while it is traced."""
+    return (Node(PARAMETER, attrs, (), (aval,)), 0)
+
+
 def evaluated(buffers: Iterable[Buffer]) -> list[Any]:
     """Arrays that are these values."""
     found = []

@@ -19,6 +19,7 @@ from .core import Handle as Handle
 from .core import Node as Node
 from .core import Ref as Ref
 from .core import leaf as leaf
+from .core import parameter as parameter
 from .core import parameter_below as parameter_below
 from .core import state as state
 from .core import traces as traces

@@ -13,8 +13,8 @@ from smelt.ir.ops.call import Transform
 from smelt.ir.values import APPLY as APPLY_VALUE
 from smelt.ir.values import CALL, FUNCTION, OpView, Value
 
-from .core import APPLY, NO_ATTRS, PARAMETER
-from .graph import GraphFunction, Node, RecordedNode, Ref
+from .core import APPLY, NO_ATTRS
+from .graph import GraphFunction, Node, RecordedNode, Ref, parameter
 
 #: Functions apply each other no deeper.
 MOST_DEEP = 100
@@ -64,7 +64,7 @@ class ModuleReader:
         applied: dict[Value, Transformed] = {}
         parameters: list[Ref] = []
         for value in read.arguments:
-            parameters.append((Node(PARAMETER, NO_ATTRS, (), (value.aval,)), 0))
+            parameters.append(parameter(value.aval))
             env[value] = parameters[-1]
         body: list[RecordedNode] = []
         for view in read.ops:

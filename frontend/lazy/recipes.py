@@ -27,19 +27,17 @@ from . import steps, tiers
 from .build import MOST_ELEMENTS
 from .core import (
     LEAF,
-    NO_ATTRS,
     NUMBER,
-    PARAMETER,
     GraphOp,
     Handle,
     Memory,
-    Node,
     Recipe,
     Ref,
     Step,
     connect_recipes,
     handle,
     hooks,
+    parameter,
     topological,
 )
 from .graph import attrs_key
@@ -102,7 +100,7 @@ def _recorded(
             aval = x.aval
             if sizes:
                 aval = aval.with_shape([sizes.get(d, d) for d in aval.shape])
-            inputs.append((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
+            inputs.append(parameter(aval))
             return handle(inputs[-1], 0, False)
         if kind is tuple or kind is list:
             return kind([stand_in(y) for y in x])

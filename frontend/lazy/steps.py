@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from smelt.ir import error_functions, fourier, host_calls, locks, small_matrices
+from smelt.ir import error_functions, host_calls, locks
 from smelt.ir.aval import Aval
+from smelt.ir.host_loops import loops
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
-from smelt.ir.ops import random
 from smelt.runtime import Buffer, Executable
 
 from . import core, direct, tiers
@@ -379,7 +379,7 @@ if core.native is not None:
     Plan = core.native.Plan  # type: ignore[misc]
     plan = core.native.plan
     host_calls.use_runner(core.native.run_calls)
-    error_functions.use_loop(core.native.connect_elements, core.native.erf_of)
-    fourier.use_loops(core.native.vector_bytes(), core.native.fourier, core.native.fourier_columns)
-    small_matrices.use_loop(core.native.vector_bytes(), core.native.small_matrices)
-    random.use_loop(core.native.random_words)
+    core.native.connect_elements(*error_functions.COEFFICIENTS)
+    loops.vector_bytes, loops.erf = core.native.vector_bytes(), core.native.erf_of
+    loops.fourier, loops.fourier_columns = core.native.fourier, core.native.fourier_columns
+    loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices

@@ -4,7 +4,6 @@ than its device: `with smelt.stream(smelt.reference):` evaluates there. What is 
 from __future__ import annotations
 
 import itertools
-import os
 import platform
 import threading
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, DeviceError, at_user_line, shown
-from smelt.ir.settings import settings
+from smelt.ir.host_threads import allowed_threads
 from smelt.runtime.device import Device, DeviceType, chosen, default_device, device_named, find_device
 
 from .arguments import integer
@@ -263,5 +262,5 @@ def device_info(d: Device | DeviceType | str | None = None) -> dict[str, str | i
     'cpu'
     """
     device = default_device() if d is None else device_named(d)
-    threads = settings.num_threads or os.cpu_count() or 1
-    return {"device_name": device.name, "architecture": platform.machine(), "threads": threads, **device.details()}
+    own: dict[str, str | int] = {"device_name": device.name, "architecture": platform.machine()}
+    return {**own, "threads": allowed_threads(), **device.details()}

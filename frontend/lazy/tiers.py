@@ -151,8 +151,9 @@ class Structure:
         """
         if self.runs:
             return self.prefers_ops
-        if self.pending is not None:
-            return not self.pending.ready()
+        pending = self.pending  # a thread that takes the program empties it
+        if pending is not None:
+            return not pending.ready()
         expected = self.share * (self.ops_seconds if self.spent else seconds)
         begins = self.can_wait and self.spent + expected >= cost.seconds(ops) * self.beside
         looks = not self.looked and self.spent + expected >= LOOK

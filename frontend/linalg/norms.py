@@ -17,6 +17,7 @@ from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
 from ..functions.reductions import widened
+from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, many_axes, permuted, shape_tuple, to_shape
@@ -51,7 +52,7 @@ def _order(name: str, order: Order) -> Order:
     if order is None or isinstance(order, str):
         return order
     if isinstance(order, (int, float, np.integer, np.floating)) and not isinstance(order, bool) and order == order:
-        return order if isinstance(order, int) else float(order)
+        return number(name, "the order", order)
     message = f"smelt.{name}: the order of a norm must be a number or a word, is {shown(order)}"
     raise AttributeValueError(at_user_line(message))
 

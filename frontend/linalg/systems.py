@@ -14,7 +14,7 @@ from ..functions.linear import matmul
 from ..functions.reductions import widened
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
-from ..lazy.arguments import integer
+from ..lazy.arguments import integer, is_integer
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -324,7 +324,7 @@ def lu_solve(
     check_stream(stream)
     name = "linalg.lu_solve"
     factors, pivots = _pair(name, "lu_and_piv", lu_and_piv)
-    if not isinstance(trans, int) or trans not in (0, 1, 2):
+    if not is_integer(trans) or trans not in (0, 1, 2):
         raise AttributeValueError(at_user_line(f"smelt.{name}: trans must be 0, 1 or 2, is {shown(trans)}"))
     x, y, vector = right_hand_sides("solve_triangular", factors, b)
     op = ops["solve_triangular"]

@@ -65,6 +65,7 @@ class Optimizer:
     def state(self) -> dict[str, Any]:
         """A dict: ``"step"``, ``"learning_rate"`` and, in a tree like that of the parameters, a dict for each.
 
+        Of parameters that are called like one of these entries the dicts are under ``"parameters"``.
         It keeps its identity, so it may be given to `inputs` and `outputs` of `smelt.compile`.
         """
         return self._state
@@ -182,35 +183,8 @@ class Optimizer:
             pairs = list(gradients.items())
         elif isinstance(gradients, (list, tuple)):
             pairs = list(enumerate(gradients))
-        elif not isinstance(gradients, array):
-            if isinstance(parameters, array) and gradients is not None:
-                raise self._misfit(what, path, f"is {parameters.aval}, its gradient {kind_of(gradients)}")
-            return parameters  # no gradient: a setting that stands among the parameters
         else:
-            if not isinstance(parameters, array):
-                raise self._misfit(what, path, f"is {kind_of(parameters)}, which has no gradient")
-            if gradients.shape != parameters.shape:
-                raise ShapeError(
-                    at_user_line(
-                        f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
-                        f"{gradients.aval}"
-                    )
-                )
-            no_number, fixed = not gradients.dtype.is_inexact, not parameters.dtype.is_inexact
-            is_complex, may_be = gradients.dtype.is_complex, parameters.dtype.is_complex
-            if (no_number and not fixed) or (is_complex and not may_be):
-                of = "integers" if no_number else "complex numbers"
-                raise DTypeError(
-                    at_user_line(
-                        f"smelt.optimizers.{type(self).__name__}.{what}: {path} is {parameters.aval}, its gradient "
-                        f"{gradients.aval}, of {of}"
-                    )
-                )
-            if no_number:
-                return parameters  # positions, masks: no step leads anywhere
-            if not state:
-                self.init_single(parameters, state)
-            return apply(gradients, parameters, state)
+            return self._leaf(what, gradients, parameters, state, path, apply)
         found = []
         for key, below in pairs:
             place = f"{path}.{key}" if path else str(key)
@@ -218,21 +192,47 @@ class Optimizer:
                 parameter = parameters[key]
             except (KeyError, IndexError, TypeError):
                 raise self._misfit(what, place, "is no parameter, but has a gradient") from None
-            empty: Any = [] if isinstance(below, (list, tuple)) else {}
-            if isinstance(state, list):
-                state += [{}] * (key + 1 - len(state))
-                if not state[key]:
-                    state[key] = empty
-            elif key not in state:
-                state[key] = empty
-            found.append((key, self._walk(what, below, parameter, state[key], place, apply)))
+            found.append((key, self._walk(what, below, parameter, _state_below(state, key, below), place, apply)))
         if isinstance(gradients, dict):
             return dict(found)
         values = [value for _, value in found]
         return tuple(values) if isinstance(gradients, tuple) else values
 
-    def _misfit(self, what: str, path: str, problem: str) -> TreeError:
-        return TreeError(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
+    def _leaf(self, what: str, gradient: Any, parameter: Any, state: Any, path: str, apply: Callable) -> Any:
+        """`_walk` of one gradient, or of what stands in the place of one."""
+        if not isinstance(gradient, array):
+            if isinstance(parameter, array) and gradient is not None:
+                raise self._misfit(what, path, f"is {parameter.aval}, its gradient {kind_of(gradient)}")
+            return parameter  # no gradient: a setting that stands among the parameters
+        if not isinstance(parameter, array):
+            raise self._misfit(what, path, f"is {kind_of(parameter)}, which has no gradient")
+        both = f"is {parameter.aval}, its gradient {gradient.aval}"
+        if gradient.shape != parameter.shape:
+            raise self._misfit(what, path, both, ShapeError)
+        if not gradient.dtype.is_inexact:
+            if parameter.dtype.is_inexact:
+                raise self._misfit(what, path, f"{both}, of integers", DTypeError)
+            return parameter  # positions, masks: no step leads anywhere
+        if gradient.dtype.is_complex and not parameter.dtype.is_complex:
+            raise self._misfit(what, path, f"{both}, of complex numbers", DTypeError)
+        if not state:
+            self.init_single(parameter, state)
+        return apply(gradient, parameter, state)
+
+    def _misfit(self, what: str, path: str, problem: str, kind: type[SmeltError] = TreeError) -> SmeltError:
+        return kind(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
+
+
+def _state_below(state: Any, key: Any, below: Any) -> Any:
+    """The state for what is below a key, which is made where there is none."""
+    empty: Any = [] if isinstance(below, (list, tuple)) else {}
+    if isinstance(state, list):
+        state += [{}] * (key + 1 - len(state))
+        state[key] = state[key] or empty
+        return state[key]
+    if isinstance(state.get(key), array):  # an entry of the optimizer's own, such as the number of steps
+        state = state.setdefault("parameters", {})
+    return state.setdefault(key, empty)
 
 
 class MultiOptimizer(Optimizer):

@@ -14,7 +14,7 @@ from ..functions.reductions import max as largest_of
 from ..functions.sorting import argsort
 from ..functions.transcendental import log
 from ..functions.updating import setitem
-from ..lazy.arguments import integer
+from ..lazy.arguments import integer, is_integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.movement import one_axis, piece, to_shape
 from ..lazy.streams import check_stream
@@ -54,7 +54,7 @@ def choice(
     check_stream(stream)
     found = shape_of("choice", shape)
     source = None
-    if isinstance(a, int) and not isinstance(a, bool):
+    if is_integer(a) and not isinstance(a, bool):
         n = integer("random.choice", "a", a, 0)
     else:
         source = as_array(a)

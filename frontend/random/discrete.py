@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import dtype_of
+from ..lazy.arguments import dtype_of, is_integer, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -55,11 +56,11 @@ def bits(
     """
     check_stream(stream)
     found = shape_of("bits", shape)
-    if not isinstance(width, int) or width not in (1, 2, 4, 8):
+    if not is_integer(width) or width not in (1, 2, 4, 8):
         raise AttributeValueError(
             at_user_line(f"smelt.random.bits: width must be 1, 2, 4 or 8 bytes, is {shown(width)}")
         )
-    return random_bits(checked_key("bits", key), found, 8 * width)
+    return random_bits(checked_key("bits", key), found, 8 * int(width))
 
 
 def randint(
@@ -99,10 +100,6 @@ def randint(
     start, stop = (parameter("randint", what, x, dtypes.float32) for what, x in (("low", low), ("high", high)))
     check_fits("randint", shape, low=start, high=stop)
     unit = uniform_unit(checked_key("randint", key), shape, dtypes.float32)
-    if isinstance(low, int) and isinstance(high, int) and _is_far(low, high):
-        offset = convert(apply("floor", apply("mul", unit, float(high - low))), dtypes.uint64)
-        offset = apply("minimum", offset, _modulo(high - low - 1))
-        return convert(apply("add", offset, _modulo(low)), target)
     drawn = apply("floor", uniform_between(unit, start, stop, dtypes.float32))
     drawn = apply("maximum", apply("minimum", drawn, apply("sub", stop, 1)), start)
     if _is_exact(low) and _is_exact(high):
@@ -110,22 +107,17 @@ def randint(
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
     least, end = (broadcast_to_shape(_bound(x, wide), shape) for x in (low, high))
     drawn = apply("maximum", apply("minimum", convert(drawn, wide), apply("sub", end, 1)), least)
-    if not (isinstance(low, int) and isinstance(high, int)):
-        drawn = apply("select", _are_far(least, end), _drawn_far(unit, least, end), drawn)
+    if isinstance(low, int) and isinstance(high, int):
+        drawn = _drawn_far(unit, least, end) if _is_far(low, high, high - low, max(abs(low), abs(high))) else drawn
+    else:
+        far = apply("maximum", *(convert(apply("abs", x), dtypes.uint64) for x in (least, end)))
+        drawn = apply("select", _is_far(least, end, _extent(least, end), far), _drawn_far(unit, least, end), drawn)
     return convert(drawn, target)
 
 
-def _is_far(low: int, high: int) -> bool:
-    """Whether the numbers are beyond what float32 tells apart, and close to each other."""
-    far = max(abs(low), abs(high))
-    return far > 2**24 and low < high < low + far // 2
-
-
-def _are_far(low: array, high: array) -> array:
-    """`_is_far` of arrays of 64-bit integers."""
-    far = apply("maximum", *(convert(apply("abs", x), dtypes.uint64) for x in (low, high)))
-    narrow = apply("less", _extent(low, high), apply("right_shift", far, 1))
-    return apply("logical_and", apply("logical_and", apply("less", low, high), narrow), apply("greater", far, 2**24))
+def _is_far(low: Any, high: Any, extent: Any, largest: Any) -> Any:
+    """Whether bounds, `largest` by size, are beyond what float32 tells apart, and close; of integers or arrays."""
+    return (low < high) & (extent < largest >> 1) & (largest > 2**24)
 
 
 def _extent(low: array, high: array) -> array:
@@ -189,7 +181,10 @@ def bernoulli(
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
-    x = scalar_array(float(p), dtypes.float32) if isinstance(p, (int, float)) else as_array(p)
+    if isinstance(p, (int, float)):
+        x = scalar_array(float(number("random.bernoulli", "p", p)), dtypes.float32)
+    else:
+        x = as_array(p)
     if not x.dtype.is_float:
         raise DTypeError(at_user_line(f"smelt.random.bernoulli: p is {x.aval}, must be floating"))
     x = convert(x, computed_in(x.dtype))
@@ -271,7 +266,7 @@ def permutation(
     array(10, dtype=uint32)
     """
     check_stream(stream)
-    if isinstance(x, int):
+    if is_integer(x):
         (n,) = shape_of("permutation", x)
         return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
     source = as_array(x)

@@ -7,9 +7,8 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
-from smelt.ir.symbolic import index
 
 from ..functions.sorting import cumsum, searchsorted
 from ..lazy.arguments import dtype_of
@@ -26,21 +25,14 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import checked_shape
+from ..lazy.movement import Axes, checked_shape
 from ..lazy.operands import constant
 
 # Arguments
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
-    try:
-        given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        found = tuple([index(d) for d in given])
-    except TypeError:
-        raise ArgumentTypeError(
-            at_user_line(f"smelt.random.{name}: shape must be an int or a sequence of ints, is {shown(shape)}")
-        ) from None
-    return checked_shape(f"random.{name}", found)
+def shape_of(name: str, shape: Axes) -> tuple[int, ...]:
+    return checked_shape(f"random.{name}", shape)
 
 
 def float_dtype(name: str, dtype: Any, allowed: Sequence[DType] = dtypes.FLOATS) -> DType:

@@ -19,12 +19,12 @@ from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
 
 from ..lazy import tree
-from ..lazy.arrays import array, wrap
+from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.exports import kept, put_back
-from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, record_function, state
+from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
@@ -34,7 +34,7 @@ from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, stat
 from .donation import Donate, Donations
 from .grad import name_of, tracing
 from .recording import check_function
-from .shapeless import HeldState, Sizes, placeholder
+from .shapeless import HeldState, Sizes
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
@@ -338,8 +338,7 @@ class CompiledFunction(Generic[P, R]):
         inner = []
         for x in leaves:
             if isinstance(x, array):
-                node = Node(PARAMETER, NO_ATTRS, (), (x.aval,))
-                parameters.append((node, 0))
+                parameters.append(parameter(x.aval))
                 inner.append(wrap(parameters[-1]))
             else:
                 inner.append(unwrapped(x))
@@ -353,8 +352,7 @@ class CompiledFunction(Generic[P, R]):
         try:
             with tracing():
                 for x in state_arrays:
-                    node = Node(PARAMETER, NO_ATTRS, (), (x.aval if sized is None else sized(x.aval),))
-                    parameters.append((node, 0))
+                    parameters.append(parameter(x.aval if sized is None else sized(x.aval)))
                     x._ref = parameters[-1]
                 result = self._fun(*new_args, **new_kwargs)
                 outs, out_tree = tree.flatten(result)
@@ -390,9 +388,7 @@ def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | Non
 
 
 def _materialize(x: Any) -> Any:
-    if isinstance(x, ShapeDtype):
-        return wrap((Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0))
-    return x
+    return placeholder(x.aval) if isinstance(x, ShapeDtype) else x
 
 
 def _same(x: Any) -> Any:

@@ -14,14 +14,14 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.control import COND, SCAN, WHILE
-from smelt.ir.errors import AttributeValueError, AxisError, DTypeError, ShapeError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, AxisError, DTypeError, ShapeError, TreeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
 from ..functions.arithmetic import clip
 from ..functions.joining import concatenate, stack
 from ..functions.reductions import reshape_to
 from ..lazy import tree
-from ..lazy.arguments import MOST, aval_of, integer
+from ..lazy.arguments import MOST, aval_of, integer, is_integer
 from ..lazy.arrays import ArrayLike, array, as_array, convert, wrap
 from ..lazy.signatures import R, Scalar
 from .control_tracing import Traced, Values, control, graph_functions, match_branches, match_carry
@@ -433,8 +433,9 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 def _map_in_batches(what: str, f: Callable, xs: Any, size: int) -> Any:
     items = Values(what, [("xs", xs)])
     length = _steps(what, items, None)
-    if not isinstance(size, int) or size < 1:
-        raise AttributeValueError(at_user_line(f"{what}: batch_size {size!r} must be a positive int"))
+    if not is_integer(size) or size < 1:
+        raise AttributeValueError(at_user_line(f"{what}: batch_size {shown(size)} must be a positive int"))
+    size = int(size)
     several = vmap(f)
     whole = length - length % size
     parts = []

@@ -20,7 +20,7 @@ from smelt.ir.op import Op
 
 from ..lazy import tree
 from ..lazy.arrays import Scalar, array, as_array, scalar_array, wrap
-from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, state
+from ..lazy.graph import GraphFunction, Node, Ref, cut, parameter, snapshot, state
 from ..lazy.operands import is_scalar
 from .recording import article, tracing
 
@@ -107,7 +107,7 @@ class Traced:
             self.trace = state.traced
             rebuilt = []
             for values, avals in arguments:
-                refs: list[Ref] = [(Node(PARAMETER, NO_ATTRS, (), (aval,)), 0) for aval in avals]
+                refs = [parameter(aval) for aval in avals]
                 self.parameters += refs
                 self.names += values.paths
                 rebuilt.append(values.rebuild([wrap(r) for r in refs]))

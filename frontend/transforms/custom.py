@@ -236,7 +236,7 @@ class custom_vjp(_Ruled[P, R]):
         backward = self._backward
         with _one_derivative_less():
             forward, residuals = forward_rule(call, self._forward)
-            rule = backward_rule(call, forward, residuals, lambda res, ct: backward(*call.static_arguments, res, ct))
+            rule = backward_rule(call, residuals, lambda res, ct: backward(*call.static_arguments, res, ct))
         return {"smelt.custom_forward": forward, "smelt.custom_vjp": rule}
 
 

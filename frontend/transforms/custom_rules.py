@@ -16,7 +16,7 @@ from smelt.ir.errors import ShapeError, TreeError, at_user_line
 from ..functions.creation import zeros
 from ..lazy import tree
 from ..lazy.arguments import aval_of
-from ..lazy.arrays import array, wrap
+from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, cut, snapshot, state, topological
 from .recording import (
     StoredCotangent,
@@ -196,10 +196,6 @@ def alias(x: array) -> array:
     return wrap((Node(ALIAS, NO_ATTRS, (x._ref,), (x.aval,)), 0))
 
 
-def placeholder(aval: Aval, attrs: dict[str, Any] = NO_ATTRS) -> array:
-    return wrap((Node(PARAMETER, attrs, (), (aval,)), 0))
-
-
 # Rules
 
 
@@ -275,7 +271,7 @@ def forward_rule(call: Call, fun: Callable) -> tuple[Rule, Any]:
     return Rule(f"{call.name}_fwd", "forward", RecordedFunction(refs, [*outs, *kept]), len(refs)), residuals
 
 
-def backward_rule(call: Call, forward: Rule, residuals: Any, run: Callable[[Any, Any], Any]) -> Rule:
+def backward_rule(call: Call, residuals: Any, run: Callable[[Any, Any], Any]) -> Rule:
     """``run(residuals, cotangent)`` returns the cotangents. In the IR: (residuals, cotangents)."""
     with tracing():
         leaves, treedef = tree.flatten(residuals)

@@ -31,10 +31,10 @@ from smelt.runtime import Buffer
 from ..formats import functions as files
 from ..formats.safetensors import NAMES
 from ..formats.writing import replacing
-from ..lazy.arrays import array, wrap
+from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.build import build_functions
 from ..lazy.evaluate import evaluate
-from ..lazy.graph import ALIAS, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, callees, step_key
+from ..lazy.graph import ALIAS, NO_ATTRS, GraphFunction, Ref, callees, step_key
 from ..lazy.shape_dtype import ShapeDtype
 from .compile import CompiledFunction
 from .recording import check_function, name_of, recording
@@ -54,7 +54,7 @@ def flattened(what: str, tree: Any, found: list[array], depth: int = 0) -> Any:
         TreeError: something in it has no form.
     """
     if isinstance(tree, ShapeDtype):
-        tree = wrap((Node(PARAMETER, NO_ATTRS, (), (tree.aval,)), 0))
+        tree = placeholder(tree.aval)
     if isinstance(tree, array):
         found.append(tree)
         return files.array_form(tree.aval)
@@ -343,7 +343,7 @@ class _Sized:
             extents[names[name]] = extents[names[other]] if other in names else other
         rest = iter(extents)
         avals = [x.aval.with_shape([next(rest) for _ in x.aval.shape]) for x in given]
-        symbolic = [wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0)) for aval in avals]
+        symbolic = [placeholder(aval) for aval in avals]
         self._traced: GraphFunction = compiled.trace(*symbolic).function
         self._order = _functions_of(self._traced)
         form = [_sizes_of(f, keep=False) for f in self._order]

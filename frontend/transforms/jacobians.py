@@ -17,6 +17,7 @@ from smelt.ir.flags import flags_checked
 
 from ..functions.creation import eye, zeros
 from ..functions.shaping import moveaxis, reshape
+from ..lazy.arguments import is_integer
 from ..lazy.arrays import array
 from ..lazy.signatures import Function, P
 from .recording import Recorded, Variables, check_function, name_of, positional, positions_of, recording, unchanged
@@ -141,7 +142,7 @@ def _jacobian(
             found = []
             for row in blocks(recorded):
                 trees = variables.rebuild(row)
-                found.append(trees[0] if isinstance(argnums, int) else tuple(trees))
+                found.append(trees[0] if is_integer(argnums) else tuple(trees))
         jacobian = recorded.rebuild(found)
         return (jacobian, recorded.aux) if has_aux else jacobian
 

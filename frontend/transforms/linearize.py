@@ -23,9 +23,9 @@ from smelt.runtime.compile import load_compiler
 from smelt.runtime.device import reference
 
 from ..lazy import tree
-from ..lazy.arrays import array, wrap
+from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.build import build_module
-from ..lazy.graph import APPLY, NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, record_function, snapshot
+from ..lazy.graph import APPLY, GraphFunction, Node, RecordedNode, Ref, parameter, record_function, snapshot
 from ..lazy.recorded import recorded
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
@@ -67,7 +67,7 @@ class _Program(NamedTuple):
 
     def function(self, name: str) -> GraphFunction:
         """The program as a function of the graph."""
-        parameters = [_parameter(a) for a in self.inputs]
+        parameters = [parameter(a) for a in self.inputs]
         made, outputs = self.nodes(parameters)
         return GraphFunction(name, parameters, [], snapshot(made), outputs)
 
@@ -149,7 +149,7 @@ def _divided_by_passes(f: GraphFunction, transform: str, attrs: dict[str, Any]) 
         given, found = [f.results[i] for i in attrs["seeds"]], [f.arguments[i] for i in attrs["wrt"]]
     expand = f"{EXPAND},cse,dce"  # leaves plain ops and control flow
     with mlir.lock:
-        parameters = [_parameter(a) for a in [*f.arguments, *given]]
+        parameters = [parameter(a) for a in [*f.arguments, *given]]
         node = Node(APPLY, {"callee": f, "transforms": ((transform, attrs),)}, tuple(parameters),
                     (*f.results, *found))  # fmt: skip
         module = build_module(parameters, snapshot([node]), [(node, i) for i in range(len(node.avals))])
@@ -259,10 +259,6 @@ def pullback(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any,
     return (*found, recorded.aux) if has_aux else found
 
 
-def _parameter(aval: Aval) -> Ref:
-    return (Node(PARAMETER, NO_ATTRS, (), (aval,)), 0)
-
-
 def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a linear function: ``t(ct)`` with ⟨ct, fun(x)⟩ = ⟨t(ct), x⟩ for all x.
 
@@ -288,7 +284,7 @@ def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any
     check_function(fun, what)
     primals = tuple(_of_types(primals))
     variables = Variables(what, who, [(f"primal {i}", x) for i, x in enumerate(primals)])
-    parameters = [_parameter(a) for a in variables.avals]
+    parameters = [parameter(a) for a in variables.avals]
     with tracing():
         result = fun(*variables.rebuild([wrap(p) for p in parameters]))
     leaves, _ = tree.flatten(result)
@@ -322,7 +318,7 @@ def linear_transpose(fun: Callable[..., Any], /, *primals: Any) -> Callable[[Any
 def _of_types(primals: Any) -> Any:
     """Arrays in place of types."""
     leaves, treedef = tree.flatten(primals)
-    return tree.unflatten(treedef, [wrap(_parameter(x.aval)) if isinstance(x, ShapeDtype) else x for x in leaves])
+    return tree.unflatten(treedef, [placeholder(x.aval) if isinstance(x, ShapeDtype) else x for x in leaves])
 
 
 def _check_linear(f: GraphFunction, count: int) -> None:

@@ -11,7 +11,7 @@ from smelt.ir.op import registry
 from smelt.ir.ops.call import Transform
 
 from ..lazy.arrays import array, as_array, wrap
-from ..lazy.graph import NO_ATTRS, PARAMETER, Node, record_function
+from ..lazy.graph import parameter, record_function
 from .recording import apply_function, check_function, check_no_escape, name_of, tracing
 
 __all__: list[str] = []
@@ -38,7 +38,7 @@ def apply_transform(
     check_function(fun, f"smelt.{name}")
     attrs = attributes.checked(op, attrs)
     with tracing():
-        parameters = [(Node(PARAMETER, NO_ATTRS, (), (x.aval,)), 0) for x in like]
+        parameters = [parameter(x.aval) for x in like]
         result = fun(*map(wrap, parameters))
         outs = [as_array(y) for y in (result if isinstance(result, (tuple, list)) else (result,))]
     f = record_function(name_of(fun), parameters, [y._ref for y in outs], keep_outside=True)

@@ -13,7 +13,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceEr
 
 from ..functions.complex_numbers import conjugate
 from ..lazy import tree
-from ..lazy.arguments import entries
+from ..lazy.arguments import entries, is_integer
 from ..lazy.arrays import array, as_array, scalar_array, wrap
 from ..lazy.evaluate import check_not_donated
 from ..lazy.exports import kept, put_back
@@ -399,8 +399,8 @@ def settled(value: Any) -> Any:
 def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
     """Positional arguments as a tuple of distinct indices."""
     try:
-        positions = (argnums,) if isinstance(argnums, int) else () if isinstance(argnums, str) else entries(argnums)
-        wrong = isinstance(argnums, str) or any(not isinstance(p, int) for p in positions)
+        positions = (argnums,) if is_integer(argnums) else () if isinstance(argnums, str) else entries(argnums)
+        wrong = isinstance(argnums, str) or not all(is_integer(p) for p in positions)
     except TypeError:
         wrong, positions = True, ()
     if wrong:
@@ -409,7 +409,7 @@ def positions_of(what: str, argnums: int | Sequence[int]) -> tuple[int, ...]:
         raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not repeat"))
     if any(p < 0 for p in positions):
         raise AttributeValueError(at_user_line(f"{what}: argnums {positions} must not be negative"))
-    return positions
+    return tuple(int(p) for p in positions)
 
 
 def positional(what: str, who: str, positions: Sequence[int], args: Sequence[Any]) -> list[tuple[str, Any]]:

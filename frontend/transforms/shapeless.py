@@ -19,9 +19,8 @@ from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program
 
 from ..lazy import direct
-from ..lazy.arrays import array, wrap
 from ..lazy.families import costs_of
-from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, RecordedNode, Ref, callees
+from ..lazy.graph import NO_ATTRS, GraphFunction, Node, RecordedNode, Ref, callees, parameter
 from ..lazy.recorded import recorded
 from ..lazy.static_keys import static_key
 from .traced import Trace
@@ -36,10 +35,6 @@ MOST_FAMILIES, MOST_TRACES = 64, 4
 HeldState = tuple[bool, list[tuple[int | None, Any]], Any]
 #: Traces a function, with types of arguments and state that are made of the call's.
 Tracer = Callable[[Callable[[Aval], Aval]], tuple[Trace, HeldState]]
-
-
-def placeholder(aval: Aval) -> array:
-    return wrap((Node(PARAMETER, NO_ATTRS, (), (aval,)), 0))
 
 
 class Sizes:
@@ -254,7 +249,7 @@ def bound(
     count = len(f.parameters) - len(f.captured) if outer else len(f.parameters)
     parameters: list[Ref] = []
     for (node, i), shape in zip(f.parameters[:count], shapes):
-        parameters.append((Node(PARAMETER, NO_ATTRS, (), (node.avals[i].with_shape(shape),)), 0))
+        parameters.append(parameter(node.avals[i].with_shape(shape)))
         env.setdefault((node, i), parameters[-1])
     captured = f.parameters[count:]
     for ref in captured:

@@ -13,9 +13,9 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import AxisError, ShapeError, TreeError, at_user_line, shown
 
 from ..lazy import tree
-from ..lazy.arguments import aval_of
+from ..lazy.arguments import aval_of, is_integer
 from ..lazy.arrays import array, as_array, wrap
-from ..lazy.graph import PARAMETER, Node, Ref, record_function, state
+from ..lazy.graph import Ref, parameter, record_function, state
 from ..lazy.signatures import P, R
 from .recording import apply_function, article, check_function, check_no_escape, name_of, tracing, unchanged
 
@@ -50,8 +50,7 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
     array([2, 2, 2], dtype=float32)
     """
     check_function(fun, "smelt.vmap")
-    _check_axes(in_axes, "in_axes")
-    _check_axes(out_axes, "out_axes")
+    in_axes, out_axes = _checked_axes(in_axes, "in_axes"), _checked_axes(out_axes, "out_axes")
     who = name_of(fun)
 
     @functools.wraps(fun)
@@ -113,7 +112,7 @@ def _attributes(size: int, in_axes: tuple[int, ...], out_axes: tuple[int, ...]) 
 
 def _parameter(aval: Aval, size: int) -> Ref:
     """A placeholder; it knows which vmap it belongs to, for functions with a vmap rule of their own."""
-    return (Node(PARAMETER, {"batch": (state.traced, size)}, (), (aval,)), 0)
+    return parameter(aval, {"batch": (state.traced, size)})
 
 
 def _result(x: Any, i: int, result: Any, who: str) -> array:
@@ -200,12 +199,15 @@ def _names(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[s
 # Axes
 
 
-def _check_axes(axes: Any, what: str) -> None:
-    for x in tree.flatten(axes)[0]:
-        if x is not None and (not isinstance(x, int) or isinstance(x, bool)):
+def _checked_axes(axes: Any, what: str) -> Any:
+    """A tree of axes, with NumPy's integers as ints."""
+    leaves, treedef = tree.flatten(axes)
+    for x in leaves:
+        if x is not None and (not is_integer(x) or isinstance(x, bool)):
             raise TreeError(
                 at_user_line(f"smelt.vmap: {what} is made of ints and None, found {article(x)} in {shown(axes)}")
             )
+    return tree.unflatten(treedef, [int(x) if isinstance(x, np.integer) else x for x in leaves])
 
 
 def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int | None]:

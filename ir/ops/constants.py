@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from .. import dtypes
@@ -11,16 +9,13 @@ from ..aval import Aval
 from ..dtypes import DType
 from ..errors import DTypeError
 from ..index import Coordinates
-from ..kinds import Fetch, Fusible
-from ..op import Array, Avals, Batched, Cotangents, Dims, Element, Flags, HostCall, Number, Tangents, Values
+from ..kinds import Fetch, Nullary
+from ..op import Array, Avals, Element, HostCall, Number
 from ..scalar import Scalar, ScalarBuilder
 from ..symbolic import Symbol
 
-if TYPE_CHECKING:
-    from ..builder import Builder
 
-
-class Constant(Fusible, name="constant"):
+class Constant(Nullary, name="constant"):
     """A scalar constant.
 
     ``%0 = "smelt.constant"() {value = 5.000000e-01 : f64, dtype = f32} : () -> tensor<f32>``
@@ -29,8 +24,6 @@ class Constant(Fusible, name="constant"):
     kind = "constant"
     value: Number
     dtype: Element
-    flops = 0.0
-    linearity = "jointly"
 
     def infer(self, *, value: Number, dtype: Element) -> Aval:
         if isinstance(value, complex) and not dtype.is_complex:
@@ -44,15 +37,6 @@ class Constant(Fusible, name="constant"):
         if type(value) is Symbol:
             return HostCall(constant_array, (value, dtype))
         return HostCall(constant_array(value, dtype).copy)
-
-    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
-        return [None]
-
-    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
-        return []
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
-        return b.emit(self, operands, attrs), [None]
 
     def element(
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
@@ -72,7 +56,7 @@ def constant_array(value: Number, dtype: DType) -> np.ndarray:
         return np.array(value).astype(dtype.numpy)
 
 
-class Literal(Fusible, name="literal"):
+class Literal(Nullary, name="literal"):
     """A small constant array.
 
     ``%0 = "smelt.literal"() {value = dense<[1, 2]> : tensor<2xi32>} : () -> tensor<2xi32>``
@@ -80,23 +64,12 @@ class Literal(Fusible, name="literal"):
 
     kind = "literal"
     value: Array
-    flops = 0.0
-    linearity = "jointly"
 
     def infer(self, *, value: Array) -> Aval:
         return Aval(value.shape, dtypes.of(value.dtype))
 
     def reference(self, *, value: Array) -> np.ndarray:
         return value
-
-    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
-        return [None]
-
-    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
-        return []
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
-        return b.emit(self, operands, attrs), [None]
 
     def element(
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval, *, value: Array

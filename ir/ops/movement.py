@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError, ShapeError
 from ..index import Coordinates, Index, delinearize, linearize
-from ..kinds import Fetch, Fusible, Movement, align_batch
+from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
 from ..op import (
     Avals,
     Batched,
@@ -25,7 +25,6 @@ from ..op import (
     Int,
     Ints,
     Operand,
-    Tangents,
     Values,
     only,
     require,
@@ -467,7 +466,7 @@ def _concatenated(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate((x, y), axis)
 
 
-class Iota(Fusible, name="iota"):
+class Iota(Nullary, name="iota"):
     """The index along an axis: result[i₀, i₁, ...] = i_axis.
 
     ``%0 = "smelt.iota"() {shape = array<i64: 4>, axis = 0 : i64, dtype = i32} : () -> tensor<4xi32>``
@@ -481,8 +480,6 @@ class Iota(Fusible, name="iota"):
     sizes = ("shape",)
     gives_positions = True
     stays_symbolic = True
-    linearity = "jointly"
-    flops = 0.0
 
     def infer(self, *, shape: Ints, axis: Int, dtype: Element) -> Aval:
         require_axes((axis,), len(shape), "axis")
@@ -496,15 +493,6 @@ class Iota(Fusible, name="iota"):
             return np.empty(shape, dtype.numpy)
         line = np.arange(shape[axis]).astype(dtype.numpy)
         return repeated(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
-
-    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, **_: Any) -> Tangents:
-        return [None]
-
-    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, **_: Any) -> Cotangents:
-        return []
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
-        return b.emit(self, operands, attrs), [None]
 
     def element(
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,

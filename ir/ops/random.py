@@ -9,7 +9,7 @@ the second half by their second ones; of an odd n, the word in the middle is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError
+from ..host_loops import loops
 from ..index import Coordinates, Index, linearize
 from ..kinds import Fetch, Fusible, silent
 from ..op import Avals, Batched, Dims, Int, Ints, NotDifferentiable, Operand, Values, only, require, require_dtype
@@ -46,18 +47,6 @@ def threefry2x32(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Wor
         x0 = x0 + keys[(group + 1) % 3]
         x1 = x1 + (keys[(group + 2) % 3] + (group + 1))
     return x0, x1
-
-
-_loops: list[Callable[[np.ndarray, bool, np.ndarray], None]] = []
-
-
-def use_loop(loop: Callable[[np.ndarray, bool, np.ndarray], None]) -> None:
-    """Compute words by a loop that gives the same bits.
-
-    Args:
-        loop: takes keys, whether numbers of 64 bits are wanted, and the array that it fills for each key.
-    """
-    _loops[:] = [loop]
 
 
 def words_of(size: int, width: int) -> int:
@@ -105,8 +94,8 @@ class RandomBits(Fusible, name="random_bits"):
     def reference(self, key: np.ndarray, *, shape: Ints, width: Int) -> np.ndarray:
         batch, size = key.shape[:-1], math.prod(shape)
         found = np.empty((*batch, size if width == 64 else words_of(size, width)), _WIDTHS[max(width, 32)].numpy)
-        if _loops:
-            _loops[0](np.ascontiguousarray(key), width == 64, found)
+        if loops.random_words is not None:
+            loops.random_words(np.ascontiguousarray(key), width == 64, found)
         else:
             _fill(key, found)
         if width < 32:

@@ -60,22 +60,21 @@ class RecomputeAttentionPass(Pass):
             if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
                 continue
             function = read_function(operation)
-            found = _gradients(function, self.features, self.half)
+            found, live = _gradients(function, self.features, self.half)
             if found:
-                _Rewrite(function, found).run(module)
+                _Rewrite(function, found, live.ops).run(module)
                 statistics["gradients"] += len(found)
 
 
-def _gradients(function: Function, features: int, half: bool) -> list[Gradient]:
-    """Those in a function that can be rewritten."""
+def _gradients(function: Function, features: int, half: bool) -> tuple[list[Gradient], _Live]:
+    """Those in a function that can be rewritten, and what is needed then."""
     candidates = [g for g in gradients_of(function, features) if not half or g.is_half]
-    while candidates:
+    while True:
         live = _Live(function, candidates)
         fitting = [g for g in candidates if live.fits(g)]
         if len(fitting) == len(candidates):
-            break
+            return candidates, live
         candidates = fitting
-    return candidates
 
 
 class _Live:
@@ -154,11 +153,8 @@ class _Live:
 class _Rewrite:
     """A function with its gradients of attention rewritten."""
 
-    def __init__(self, function: Function, gradients: list[Gradient]):
-        self.function, self.gradients = function, gradients
-        live = _Live(function, gradients)
-        assert all(live.fits(g) for g in gradients)
-        self.ops = live.ops
+    def __init__(self, function: Function, gradients: list[Gradient], ops: list[OpView]):
+        self.function, self.ops = function, ops
         self.own = {op for g in gradients for op in g.own}
         self.totals = {g.softmax.total: g for g in gradients}
         self.made = {g.logits_cotangent: g for g in gradients}

@@ -197,3 +197,14 @@ def test_a_value_in_a_message_is_short_and_evaluates_nothing() -> None:
     lazy = smelt.ones((3, 2)) + 1
     assert errors.shown(lazy) == "an array f32[3,2]"
     assert lazy._ref[0].values is None
+
+
+def test_assertions_do_nothing() -> None:
+    """`python -O` leaves them out: they say what is so, to those who read and to mypy, and call nothing of smelt."""
+    found = []
+    for path in python_files(*ROOMS):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = [ast.unparse(x.func) for x in ast.walk(node) if isinstance(x, ast.Call)]
+            if isinstance(node, ast.Assert) and set(called) - {"isinstance"}:
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {', '.join(called)}")
+    assert not found, "\n".join(found)

@@ -307,6 +307,20 @@ def test_programs(name: str, processes: int, tmp_path: Path) -> None:
     all_done(processes, globals()[name], tmp_path)
 
 
+def test_a_message_outlives_who_sent_it(tmp_path: Path) -> None:
+    """Large ones are sent when somebody receives them: the sender's memory must be there, though it has ended."""
+    program = """
+import time
+wanted = np.arange(1 << 22, dtype=np.int32)
+if rank == 0:
+    smelt.eval(dist.send(smelt.array(wanted), 1))
+else:
+    time.sleep(2)
+    np.testing.assert_array_equal(np.asarray(dist.recv(wanted.shape, smelt.int32, 0)), wanted)
+"""
+    all_done(2, program, tmp_path)
+
+
 ENDS = {
     "an error": "if rank == 1: raise ValueError('as it happens')",
     "sys.exit": "import sys\nif rank == 1: sys.exit(3)",

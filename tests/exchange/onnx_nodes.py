@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import warnings
 from typing import Any
 
@@ -19,7 +20,9 @@ import smelt
 RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "Multinomial", "Dropout")
 
 
+@functools.cache
 def cases() -> list[Any]:
+    """All of them: the package makes those that it is first asked for, and has no others in that process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases

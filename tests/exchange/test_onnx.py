@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,18 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.exchange.onnx.graph import MOST_DEEP, RULES, Node
 from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, ShapeError
 from smelt.tools.cli import main
 
 onnx = pytest.importorskip("onnx")
 
-from .onnx_nodes import outcome  # noqa: E402
+from .onnx_nodes import cases, outcome  # noqa: E402
 
 #: One op of each family of the table; `python -m tests.exchange.onnx_nodes` runs all cases.
 OPS = ("Div", "Clip", "Slice", "Pad", "ReduceSum", "ScatterND", "TopK", "MaxPool", "ConvTranspose", "LSTM", "If",
        "Loop", "Resize", "GridSample", "QLinearMatMul", "LayerNormalization", "Attention", "SequenceInsert",
-       "DFT")  # fmt: skip
+       "DFT", "ConvInteger", "QLinearConv", "MatMulInteger", "Gemm")  # fmt: skip
 
 
 def model(nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], outputs: list[str], **more: Any) -> bytes:
@@ -49,9 +52,9 @@ def mlp() -> bytes:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("op", OPS)
 def test_cases_of_the_standard(op: str) -> None:
-    from onnx.backend.test.case.node import collect_testcases
-
-    for case in collect_testcases(op)[:6]:
+    of_op = [case for case in cases() if any(node.op_type == op for node in case.model.graph.node)]
+    assert of_op
+    for case in of_op[:6]:
         found, why = outcome(case)
         assert found in ("right", "refused-dtype"), f"{case.name}: {why}"
 
@@ -67,6 +70,51 @@ def test_function_of_arrays() -> None:
             np.testing.assert_allclose(np.array(found), wanted, rtol=1e-5, atol=1e-6)
         rows = smelt.vmap(lambda row: f(row[None])[0])(smelt.array(x))
         np.testing.assert_allclose(np.array(rows), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint32], ids=lambda kind: kind.__name__)
+def test_products_of_integers_are_exact(kind: Any) -> None:
+    of_onnx = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    nodes = [onnx.helper.make_node("MatMul", ["x", "x"], ["a"]), onnx.helper.make_node("Gemm", ["a", "x"], ["y"])]
+    f = smelt.from_onnx(model(nodes, {"x": (of_onnx, [2, 2])}, ["y"]))
+    x = np.array([[2**31 - 1, 3], [1, 2**30 + 7]], kind)
+    np.testing.assert_array_equal(np.asarray(f(smelt.array(x))), x @ x @ x, strict=True)
+
+
+def test_convolutions_of_integers_are_exact() -> None:
+    """Their sums are more than float32 holds."""
+    kind, rng = onnx.TensorProto.UINT8, np.random.default_rng(0)
+    node = onnx.helper.make_node("ConvInteger", ["x", "w", "xz", "wz"], ["y"])
+    shapes = {"x": [1, 512, 2, 3], "w": [4, 512, 2, 2], "xz": [], "wz": [4]}
+    f = smelt.from_onnx(model([node], {name: (kind, shape) for name, shape in shapes.items()}, ["y"]))
+    x, w = (rng.integers(200, 256, shape, np.uint8) for shape in ((1, 512, 2, 3), (4, 512, 2, 2)))
+    wz = np.arange(4, dtype=np.uint8)
+    centred = w.astype(np.int64) - wz[:, None, None, None]
+    windows = np.stack([x[0, :, :, i : i + 2].astype(np.int64) - 1 for i in range(2)])
+    wanted = np.einsum("ichw,ochw->oi", windows, centred)[None, :, None].astype(np.int32)
+    assert wanted.min() > 2**24
+    np.testing.assert_array_equal(
+        np.asarray(f(smelt.array(x), smelt.array(w), smelt.array(1, smelt.uint8), smelt.array(wz))), wanted, strict=True
+    )
+
+
+def test_threads_run_a_model_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than graphs may nest."""
+    threads = MOST_DEEP + 4
+    together = threading.Barrier(threads, timeout=60)
+
+    def meet(node: Node) -> smelt.array:
+        together.wait()
+        return node.x
+
+    monkeypatch.setitem(RULES, ("own", "Meet"), meet)
+    inner = onnx.helper.make_node("Meet", ["a"], ["b"], domain="own")
+    function = onnx.helper.make_function("own", "Met", ["a"], ["b"], [inner], [onnx.helper.make_opsetid("own", 1)])
+    met = onnx.helper.make_node("Met", ["x"], ["y"], domain="own")
+    f = smelt.from_onnx(model([met], {"x": (onnx.TensorProto.FLOAT, [2])}, ["y"], functions=[function]))
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(lambda i: f(smelt.array([i, 2.0])).tolist(), range(threads)))
+    assert found == [[i, 2.0] for i in range(threads)]
 
 
 def test_weights_have_gradients() -> None:

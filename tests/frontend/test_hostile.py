@@ -91,6 +91,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "endless": lambda: endless(list), "endless dict": lambda: endless(dict), "dict": lambda: {"a": 1},
     "set": lambda: {1},
     "slice of text": lambda: slice("a", None, "b"),
+    "beyond floats": lambda: 10**400, "nearly infinite": lambda: 1.7e308, "nearly zero": lambda: 5e-324,
     "no list": list, "no tuple": tuple, "huge": lambda: 10**30, "-huge": lambda: -(10**30), "2**63": lambda: 2**63,
     "-7": lambda: -7, "99": lambda: 99, "1.5": lambda: 1.5, "nan": lambda: float("nan"), "inf": lambda: float("inf"),
     "complex": lambda: 1 + 2j, "True": lambda: True, "negative shape": lambda: (-2, 3), "list of nan": lambda: [np.nan],

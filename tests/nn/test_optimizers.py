@@ -216,6 +216,24 @@ def test_the_learning_rate() -> None:
     assert fixed.state["learning_rate"].item() == 0.25
 
 
+@pytest.mark.parametrize("make, formula", CASES, ids=NAMES)
+def test_parameters_may_be_called_like_entries_of_the_state(make: Any, formula: Any) -> None:
+    rng = rng_of("names")
+    names = {"step": "a", "learning_rate": "b", "w": "w"}
+    values = {name: drawn(rng) if name == "step" else rng.standard_normal(4) for name in names}
+    values = tree_map(lambda x: smelt.array(x).astype(smelt.float32), values)
+    plain, optimizer = make(), make()
+    got, want = values, {names[k]: v for k, v in values.items()}
+    for _ in range(3):
+        got = optimizer.apply_gradients(got, got)
+        optimizer.state = smelt.utils.tree_unflatten(tree_flatten(optimizer.state))  # as from a file
+        want = plain.apply_gradients(want, want)
+    assert optimizer.step.item() == 3
+    for name, other in names.items():
+        for (_, x), (_, y) in zip(tree_flatten(got[name]), tree_flatten(want[other]), strict=True):
+            assert smelt.array_equal(x, y).item(), name
+
+
 def test_states_are_kept_and_given_back() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
     model.layers[0].freeze()

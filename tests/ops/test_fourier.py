@@ -9,6 +9,7 @@ import pytest
 
 import smelt
 from smelt.ir import fourier
+from smelt.ir.host_loops import loops
 from smelt.lazy import core
 
 pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
@@ -20,7 +21,7 @@ rng = np.random.default_rng(5)
 
 @pytest.fixture(autouse=True)
 def vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fourier, "vector_bytes", vector_bytes)
+    monkeypatch.setattr(loops, "vector_bytes", vector_bytes)
 
 
 @pytest.mark.parametrize("n", [12, 30, 400, 1000, 1009, 4096, 4100])
@@ -34,7 +35,7 @@ def test_bits_do_not_depend_on_vectors(n: int, monkeypatch: pytest.MonkeyPatch) 
         return [z.tobytes() for z in found if z is not None]
 
     own = all_bits()
-    monkeypatch.setattr(fourier, "vector_bytes", 16 if fourier.vector_bytes > 16 else core.native.vector_bytes())
+    monkeypatch.setattr(loops, "vector_bytes", 16 if loops.vector_bytes > 16 else core.native.vector_bytes())
     assert all_bits() == own
 
 
@@ -143,7 +144,7 @@ def test_batches_that_threads_share() -> None:
 def test_arrays_that_do_not_fit_are_refused() -> None:
     x, plan = numbers((2, 12), np.complex64), fourier.plan(12, False)
     none = np.zeros(0, np.float32)
-    good = (x, np.empty_like(x), fourier.vector_bytes, False, 0, False, 1.0, *plan, none)
+    good = (x, np.empty_like(x), loops.vector_bytes, False, 0, False, 1.0, *plan, none)
     core.native.fourier(*good)
     wrong = {1: np.empty(23, np.complex64), 2: 48, 3: True, 4: 7, 7: (3, 5), 8: plan.first_turns[1:], 9: (2,)}
     for place, value in wrong.items():
@@ -165,8 +166,8 @@ def test_tables() -> None:
 
 def test_columns_that_do_not_fit_are_refused() -> None:
     x, (radices, turns) = numbers((2, 12, 17), np.complex64), fourier._one_piece(12, False)
-    blocks = 2 * -(-17 // (fourier.vector_bytes // 4))
-    good = (x, np.empty_like(x), fourier.vector_bytes, False, False, 1.0, radices, turns, 17, 0, blocks)
+    blocks = 2 * -(-17 // (loops.vector_bytes // 4))
+    good = (x, np.empty_like(x), loops.vector_bytes, False, False, 1.0, radices, turns, 17, 0, blocks)
     core.native.fourier_columns(*good)
     wrong = {
         0: x[:, :11], 1: np.empty(23, np.complex64), 2: 8, 3: True, 6: (3, 5), 7: turns[1:], 8: 16, 9: -1,

@@ -11,6 +11,7 @@ import pytest
 import smelt
 from smelt.ir import small_matrices
 from smelt.ir.errors import LibraryError
+from smelt.ir.host_loops import loops
 from smelt.lazy import core
 
 pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
@@ -20,7 +21,7 @@ KINDS = [np.float32, np.float64]
 
 @pytest.fixture(autouse=True)
 def vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_matrices, "vector_bytes", vector_bytes)
+    monkeypatch.setattr(loops, "vector_bytes", vector_bytes)
 
 
 def batches(dtype: Any) -> Iterator[tuple[int, int, np.ndarray, float]]:

@@ -271,6 +271,21 @@ def test_trip_counts_of_loops() -> None:
     assert sorted(times.values()) == [1, 3, 9] and times["main"] == 1
 
 
+def test_trip_counts_of_functions_that_are_called_twice() -> None:
+    """Of sixty, each of which calls the next one twice, the last runs 2⁶⁰ times: counted, not walked."""
+
+    def function(i: int) -> str:
+        head = f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32>" if i else (
+            "func.func @main(%x: tensor<f32>) -> tensor<f32>"
+        )  # fmt: skip
+        call = f"func.call @f{i + 1}" if i < 60 else '"smelt.exp"'
+        calls = [f"%{j} = {call}(%{j - 1 if j else 'x'}) : (tensor<f32>) -> tensor<f32>" for j in range(2)]
+        return f"{head} {{ {' '.join(calls)} return %1 : tensor<f32> }}"
+
+    times = analysis_of(text.parse("\n".join(map(function, range(61)))), "trip-counts")
+    assert times["main"] == 1 and times["f60"] == 2**60
+
+
 def test_unknown_analyses() -> None:
     with pytest.raises(PipelineError, match=r"no analysis 'nonsense'; analyses: .*liveness"):
         Pipeline.parse("analyze{of=nonsense}").run(text.parse(SOURCE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from smelt.ir.settings import override
 from smelt.runtime import Buffer, background
 from smelt.runtime.background import Pending, compile_in_background
 from smelt.runtime.disk import disk
+from smelt.runtime.worker import _Parent as Parent
 
 pytestmark = pytest.mark.skipif(not objects.supported(), reason="no objects are loaded on this machine")
 
@@ -83,6 +85,38 @@ def test_several_workers_where_there_is_much_to_do(monkeypatch: pytest.MonkeyPat
         w.end()
     for pid in pids:
         assert_gone(pid)
+
+
+def test_another_thread_starts_the_last_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at the workers."""
+
+    class StartedMeanwhile:
+        queued, looks = 1, 0
+
+        @property
+        def process(self) -> object:
+            self.looks += 1
+            return None if self.looks == 1 else object()
+
+    class Running:
+        queued, process = 1, object()
+
+    running = Running()
+    monkeypatch.setattr(background, "_workers", [running, StartedMeanwhile()])
+    monkeypatch.setattr(background, "MUCH", 1)
+    assert background._least_busy() is running  # type: ignore[comparison-overlap]
+
+
+def test_a_job_that_comes_with_the_end_of_its_parent_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, end = os.pipe(), os.pipe()
+    parent = Parent(os.getppid())
+    parent._handle = end[0]
+    answers = [[], [jobs[0], end[0]], [], [end[0]]]
+    monkeypatch.setattr(select, "select", lambda *_: (answers.pop(0), [], []))
+    assert parent.wait_for(jobs[0])  # both at once
+    assert not parent.wait_for(jobs[0])
+    for descriptor in (*jobs, *end):
+        os.close(descriptor)
 
 
 def test_what_is_wrong_is_left_to_the_caller(worker: Any) -> None:

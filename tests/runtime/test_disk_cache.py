@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -247,6 +248,16 @@ def test_what_is_empty(folder: Path) -> None:
     assert cache.put("key", b"content") and not cache.is_empty()
     cache.clear()
     assert cache.is_empty()
+
+
+def test_a_folder_that_cannot_be_listed_is_empty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    cache = DiskCache()
+    assert cache.put("key", b"content")
+    monkeypatch.setattr(os, "scandir", fails)
+    assert cache.is_empty() and not cache.entries()
 
 
 def test_what_was_used_least_recently_goes_first(folder: Path) -> None:

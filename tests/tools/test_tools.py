@@ -538,6 +538,14 @@ y // expected-error-re {{t{{h.}}ee}}
         (5, "expected error 'nowhere' was not produced")
     ]
     assert mismatches([], parse_diagnostics("f:1:2: error: surprise")) == [(1, "unexpected error: surprise")]
+    with pytest.raises(UsageError, match=r"^2:24: error: 't\{\{\(\}\}' is no regular expression: "):
+        parse_expectations("x\n// expected-error-re {{t{{(}}}}")
+
+
+def test_an_expectation_that_cannot_be_read_is_an_error_of_its_line(run, tmp_path):
+    path = tmp_path / "f.mlir"
+    path.write_text("module {} // expected-error-re {{a{{[}}}}\n")
+    fails(run(path, "--verify-diagnostics"), f"{path}:1:", "is no regular expression")
 
 
 def test_pass_names_may_begin_with_smelt(good, run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,15 @@ def rule(*names: str, domain: str = "") -> Callable[[Rule], Rule]:
         return function
 
     return enter
+
+
+class _Running(threading.local):
+    """How deep the graphs that a thread runs nest."""
+
+    depth = 0
+
+
+_running = _Running()
 
 
 class Node:
@@ -149,9 +159,9 @@ class Graph:
             raise IRError(f"a graph of {len(self.inputs)} inputs is given {len(arguments)}")
         env = {**(around or {}), **self.constants, **dict(zip(self.inputs, arguments))}
         env.update((name, None) for name in self.inputs[len(arguments) :])
-        self.model.depth += 1
+        _running.depth += 1
         try:
-            if self.model.depth > MOST_DEEP:
+            if _running.depth > MOST_DEEP:
                 raise IRError(f"graphs and functions nest more than {MOST_DEEP} deep")
             for step in self.steps:
                 results = self._results(step, env)
@@ -159,7 +169,7 @@ class Graph:
                     if name:
                         env[name] = value
         finally:
-            self.model.depth -= 1
+            _running.depth -= 1
         missing = [name for name in self.outputs if name and name not in env]
         if missing and not self.is_function:
             raise IRError(f"{self.model.name}: output {missing[0]} is computed by no node")
@@ -198,13 +208,13 @@ class Model:
     """What the graphs of a model share: its name, functions, and how tensors are read."""
 
     def __init__(self, onnx: Any, proto: Any, name: str):
-        self.onnx, self.name, self.depth = onnx, name, 0
+        self.onnx, self.name = onnx, name
         self.versions = self._versions(proto.opset_import)
         self._functions: dict[tuple[str, str, str], Any] = {
             ("" if f.domain in STANDARD else word(f.domain), word(f.name), word(getattr(f, "overload", ""))): f
             for f in proto.functions
         }
-        self._bodies: dict[Any, Graph | None] = {}
+        self._bodies: dict[Any, Graph] = {}
         self.graph = Graph(self, proto.graph, self.versions)
 
     @staticmethod
@@ -248,13 +258,11 @@ class Model:
         key = (step.domain, step.op, step.overload)
         proto = self._functions.get(key)
         if proto is not None:
-            if key not in self._bodies:
-                self._bodies[key] = None
-                self._bodies[key] = Graph(self, proto, {**self.versions, **self._versions(proto.opset_import)})
-            defaults = {a.name: self.attribute(a, self.versions) for a in proto.attribute_proto}
-            body = self._bodies[key]
+            body = self._bodies.get(key)
             if body is None:
-                raise IRError(f"function {step.op} calls itself")
+                body = Graph(self, proto, {**self.versions, **self._versions(proto.opset_import)})
+                self._bodies[key] = body
+            defaults = {a.name: self.attribute(a, self.versions) for a in proto.attribute_proto}
             return lambda node: tuple(body.bound({**defaults, **step.attributes}).run(node.inputs))
         return lambda node: self._standard(node)
 

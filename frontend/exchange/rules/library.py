@@ -17,8 +17,8 @@ from ...functions.logic import where
 from ...functions.shaping import matrix_transpose
 from ...lazy.arrays import array, convert, emit, emit_all
 from ...lazy.operands import constant
-from ..reading import RULES, Call, SizesError, elements_of, rule
-from ..translating import Refused
+from ..reading import RULES, Call, elements_of, rule
+from ..translating import Refused, SizesError
 from . import householder
 from .elementwise import apply, full_like
 from .shapes import reshaped

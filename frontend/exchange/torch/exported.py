@@ -121,7 +121,7 @@ def _constant(name: str, target: str, tensor: Any) -> array:
         raise IRError(f"{name}: {target} {error}") from None
 
 
-def weights_of(torch: Any, name: str, tensors: Sequence[tuple[str, Any]]) -> dict[str, array]:
+def weights_of(name: str, tensors: Sequence[tuple[str, Any]]) -> dict[str, array]:
     """Parameters and buffers as arrays; those that are one tensor are one array."""
     made: dict[int, array] = {}
     found = {}

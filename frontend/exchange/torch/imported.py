@@ -131,7 +131,7 @@ def _of_exported(torch: Any, program: Any, examples: bool) -> TorchFunction:
     def find(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Exported, list[Any]]:
         return made, [_leaf(torch, x) for x in made.leaves(args, named)]
 
-    return TorchFunction(name, weights_of(torch, name, list(tensors.items())), find)
+    return TorchFunction(name, weights_of(name, list(tensors.items())), find)
 
 
 def _of_module(torch: Any, program: Any, examples: tuple[Any, ...], named: dict[str, Any]) -> TorchFunction:
@@ -164,7 +164,7 @@ def _of_module(torch: Any, program: Any, examples: tuple[Any, ...], named: dict[
             message = f"{name} takes arrays, numbers and trees of these, is given {shown(other)}"
             raise ArgumentTypeError(message) from None
 
-    found = TorchFunction(name, weights_of(torch, name, tensors), find)
+    found = TorchFunction(name, weights_of(name, tensors), find)
     if examples or named:
         find(examples, named)
     return found

@@ -13,6 +13,7 @@ from smelt.distributed import Group, all_gather, all_sum, init, sum_scatter
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 
+from ...lazy.arguments import is_integer
 from ...utils import tree_map_with_path
 from .base import Module
 from .linear import Linear
@@ -67,7 +68,8 @@ def _collected(x: array, group: Group) -> array:
 def _own_part(x: array, axis: int, segments: Any, group: Group, name: str) -> array:
     """Of each segment along an axis the part of this process."""
     n, extent = group.size(), x.shape[axis]
-    if isinstance(segments, int):
+    if is_integer(segments):
+        segments = int(segments)
         bounds = [extent * i // segments for i in range(1, segments)]
     elif isinstance(segments, (list, tuple)):
         bounds = [int(s * extent) if isinstance(s, float) and s < 1 else int(s) for s in segments]

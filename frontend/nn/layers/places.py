@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import FrameType
 from typing import Any
 
@@ -14,10 +15,10 @@ __all__: list[str] = []
 
 def path_within(root: Module, wanted: Module) -> str | None:
     """The path of a module inside of another one: the first that is found, "" for itself; None if it is not there."""
-    pending: list[tuple[str, Any]] = [("", root)]
+    pending: deque[tuple[str, Any]] = deque([("", root)])
     seen: set[int] = set()
     while pending:
-        path, value = pending.pop(0)
+        path, value = pending.popleft()
         if value is wanted:
             return path
         if id(value) in seen or not isinstance(value, (dict, list, tuple)):

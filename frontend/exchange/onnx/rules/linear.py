@@ -13,22 +13,14 @@ from ..graph import Node, rule
 
 @rule("MatMul")
 def _matmul(n: Node) -> array:
-    return product(n[0], n[1])
-
-
-def product(x: array, y: array) -> array:
-    """Of integers as sums of products in their dtype."""
-    if x.dtype.is_inexact:
-        return smelt.matmul(x, y)
-    wide = smelt.float64 if x.dtype.size >= 4 else smelt.int32
-    return smelt.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+    return smelt.matmul(n[0], n[1])
 
 
 @rule("Gemm")
 def _gemm(n: Node) -> array:
     x = n[0].T if n.attr("transA", 0) else n[0]
     y = n[1].T if n.attr("transB", 0) else n[1]
-    found, alpha, beta = product(x, y), n.attr("alpha", 1.0), n.attr("beta", 1.0)
+    found, alpha, beta = smelt.matmul(x, y), n.attr("alpha", 1.0), n.attr("beta", 1.0)
     found = found if alpha == 1 else found * alpha
     if n[2] is None or beta == 0:
         return found.astype(n.x.dtype)

@@ -89,23 +89,23 @@ def _quantized_matmul(n: Node) -> array:
     return smelt.clip(found, float(info.min), float(info.max)).astype(zz.dtype)
 
 
+def _integer_convolution(
+    n: Node, x: array, x_zero: array | None, w: array, w_zero: array | None, bias: array | None = None
+) -> array:
+    """int32; of zero points one, or one for each channel of the result."""
+    zero = None if w_zero is None else w_zero.reshape(-1, *(1,) * (w.ndim - 1))
+    return convolution(n, _centred(x, x_zero, False), _centred(w, zero, False), bias)
+
+
 @rule("ConvInteger")
 def _conv_integer(n: Node) -> array:
-    x, w = n[0], n[1]
-    wz = None if n[3] is None else n[3].reshape(-1, *(1,) * (w.ndim - 1)) if n[3].size > 1 else n[3].reshape(())
-    centred = w.astype(smelt.float32) if wz is None else w.astype(smelt.float32) - wz.astype(smelt.float32)
-    x = x.astype(smelt.float32) if n[2] is None else x.astype(smelt.float32) - n[2].astype(smelt.float32).reshape(())
-    return smelt.round(convolution(n, x, centred)).astype(smelt.int32)
+    return _integer_convolution(n, n[0], n[2], n[1], n[3])
 
 
 @rule("QLinearConv")
 def _quantized_conv(n: Node) -> array:
     x, xs, xz, w, ws, wz, ys, yz = n.inputs[:8]
-    channels = (-1, *(1,) * (w.ndim - 1))
-    centred = w.astype(smelt.float32) - wz.astype(smelt.float32).reshape(*channels)
-    found = convolution(n, x.astype(smelt.float32) - xz.astype(smelt.float32), centred)
-    if n[8] is not None:
-        found = found + n[8].astype(smelt.float32).reshape(1, *channels[:-1])
-    found = found * (xs * ws.reshape(1, *channels[:-1]) / ys)
+    found = _integer_convolution(n, x, xz, w, wz, n[8]).astype(smelt.float32)
+    found = found * (xs * ws.reshape(1, -1, *(1,) * (w.ndim - 2)) / ys)
     info = smelt.iinfo(yz.dtype)
     return smelt.clip(smelt.round(found) + yz.astype(smelt.float32), float(info.min), float(info.max)).astype(yz.dtype)

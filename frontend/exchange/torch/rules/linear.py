@@ -9,20 +9,17 @@ import smelt
 from smelt import array
 
 from ..graph import Node, rule
+from .normalization import dropped
 
 
 @rule("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot")
-def product(n: Node, x: array, y: array) -> array:
-    """Of integers as sums of products in their dtype."""
-    if x.dtype.is_inexact:
-        return smelt.matmul(x, y)
-    wide = smelt.float64 if x.dtype.size >= 4 else smelt.int32
-    return smelt.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
+def _product(n: Node, x: array, y: array) -> array:
+    return smelt.matmul(x, y)
 
 
 @rule("aten.addmm", "aten.baddbmm", "aten.addmv", "aten.addbmm")
 def _addmm(n: Node, c: array, x: array, y: array, beta: Any = 1, alpha: Any = 1) -> array:
-    found = product(n, x, y)
+    found = smelt.matmul(x, y)
     found = smelt.sum(found, 0) if n.op.startswith("aten.addbmm") else found
     found = found if alpha == 1 else found * alpha
     return found if beta == 0 else found + (c if beta == 1 else c * beta)
@@ -68,7 +65,7 @@ def _attention(n: Node, q: array, k: array, v: array, mask: array | None, dropou
         hidden = smelt.max(scores, -1, True) == -smelt.inf
         weights = smelt.where(hidden, 0, smelt.softmax(smelt.where(hidden, 0, scores), -1))
     if dropout:
-        weights = weights * smelt.random.bernoulli(1 - dropout, weights.shape) / (1 - dropout)
+        weights = dropped(weights, smelt.random.bernoulli(1 - dropout, weights.shape), dropout)
     return smelt.matmul(weights.astype(v.dtype), v)
 
 

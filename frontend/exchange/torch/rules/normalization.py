@@ -107,7 +107,12 @@ def _dropout(n: Node, x: array, p: float, train: bool | None) -> Any:
     if train is False:
         return [x, smelt.ones(x.shape, smelt.bool_)]
     kept = smelt.random.bernoulli(1 - p, x.shape)
-    return [smelt.where(kept, x / (1 - p) if p < 1 else 0, 0), kept]
+    return [dropped(x, kept, p), kept]
+
+
+def dropped(x: array, kept: array, p: float) -> array:
+    """Elements that are kept, with a probability of 1 - p, divided by it; zeros for the others."""
+    return smelt.where(kept, x / (1 - p) if p < 1 else 0, 0)
 
 
 @rule("aten.dropout", "aten.feature_dropout", "aten.alpha_dropout")
@@ -117,7 +122,7 @@ def _plain_dropout(n: Node, x: array, p: float, train: bool) -> array:
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if "feature" in n.op else x.shape
     kept = smelt.broadcast_to(smelt.random.bernoulli(1 - p, shape), x.shape)
     if "alpha" not in n.op:
-        return smelt.where(kept, x / (1 - p) if p < 1 else 0, 0)
+        return dropped(x, kept, p)
     # Of scaled exponential units: mean and variance stay.
     low = -1.7580993408473766
     a = ((1 - p) * (1 + p * low**2)) ** -0.5 if p < 1 else 0.0

@@ -1,0 +1,31 @@
+"""Loops in C that rules of ops run on the host, where the core of the frontend is built; NumPy computes otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class HostLoops:
+    """Functions of the core. They give the bits that the rules give without them, or other last bits of a factor.
+
+    Attributes:
+        vector_bytes: of the vectors in which they compute.
+        erf: erf and erfc, in place of numbers >= 0 and of their exp(-x²).
+        fourier, fourier_columns: transforms of rows and of columns; see `fourier.c`.
+        random_words: fills an array from keys; the second argument says whether with numbers of 64 bits.
+        small_matrices: factors; see `small_matrices.c`.
+    """
+
+    vector_bytes: int = 16
+    erf: Callable[[np.ndarray, np.ndarray], None] | None = None
+    fourier: Callable[..., None] | None = None
+    fourier_columns: Callable[..., None] | None = None
+    random_words: Callable[[np.ndarray, bool, np.ndarray], None] | None = None
+    small_matrices: Callable[..., bool] | None = None
+
+
+loops = HostLoops()
