@@ -8,7 +8,6 @@ from __future__ import annotations
 from smelt.ir.errors import DeviceError as _DeviceError
 from smelt.ir.errors import at_user_line as _at_user_line
 from smelt.ir.paths import path_of as _path_of
-from smelt.runtime.device import cpu as _cpu
 from smelt.runtime.device import gpu as _gpu
 
 from .lazy.streams import device_info as _device_info
@@ -55,13 +54,13 @@ def is_available() -> bool:
 
 
 def device_info() -> dict[str, str | int]:
-    """What is known of the GPU; of the CPU where there is none. See `smelt.device_info`.
+    """What is known of the GPU; nothing where there is none. See `smelt.device_info`.
 
     >>> import smelt
-    >>> "device_name" in smelt.metal.device_info()
+    >>> bool(smelt.metal.device_info()) == smelt.is_available(smelt.gpu)
     True
     """
-    return _device_info(_gpu if is_available() else _cpu)
+    return _device_info(_gpu)
 
 
 def start_capture(path: str) -> None:

@@ -35,6 +35,7 @@ def device_named(name: str | Device | DeviceType, asked: str = "") -> Device:
     """
     found = find_device(name)
     if found is None:
+        name = of_kind(name.value) if isinstance(name, DeviceType) else name
         wanted = name.name if isinstance(name, Device) else name
         raise DeviceError(at_user_line(unknown(wanted) + asked))
     return found

@@ -158,7 +158,7 @@ def conv_general(
 ) -> array:
     """The convolution along any number of axes.
 
-    Each option is an int for all spatial axes, or a sequence with one for each.
+    Each option is an int for all spatial axes, or a sequence with one for each, or with one for all.
 
     Args:
         input: shape [N, spatial axes, C_in].
@@ -390,12 +390,13 @@ _FAR = 1 << 40
 
 
 def _each(name: str, what: str, value: Any, spatial: int, least: int) -> tuple[int, ...]:
-    """An option for each of the spatial axes.
+    """An option for each of the spatial axes; as in MLX a sequence of one entry is for all of them.
 
     Raises:
         AttributeValueError: a sequence of another length.
     """
-    values = value if isinstance(value, (tuple, list)) else (value,) * spatial
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    values = values * spatial if len(values) == 1 else values
     if len(values) != spatial:
         message = f"smelt.{name}: {what} needs one entry for each of {spatial} spatial axes, is {shown(value)}"
         raise AttributeValueError(at_user_line(message))

@@ -508,6 +508,30 @@ def _weak_dtype(dtype: DType, scalar: Any, floating: bool) -> DType:
     return dtypes.to_float(dtype) if floating else dtype
 
 
+def is_number(x: object) -> bool:
+    """Whether `x` is a number of Python or NumPy."""
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def weakened(x: np.generic, dtype: DType) -> Any:
+    """A number of NumPy beside an array of `dtype`: the Python number that it is, which is weak, as in MLX.
+
+    An integer that is out of bounds there stays what it is, and so does what Python has no number for.
+    """
+    value = x.item()
+    if type(value) is int:
+        least = _least_and_greatest(dtypes.promote_scalar(dtype, value))
+        return value if least is None or least[0] <= value <= least[1] else x
+    return value if type(value) in _SCALARS else x
+
+
+def _least_and_greatest(dtype: DType) -> tuple[int, int] | None:
+    if dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min), int(limits.max)
+
+
 def spread_scalar(value: Any, dtype: DType, shape: tuple[int, ...]) -> array:
     """An array of one Python scalar."""
     found = scalar_array(value, dtype)
@@ -554,6 +578,12 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
         b = node.avals[i]
         dtype = _weak_dtype(b.dtype, x, floating)
         return spread_scalar(x, dtype, b.shape), y if b.dtype is dtype else convert(y, dtype)
+    if isinstance(y, np.generic) and not is_number(x):
+        x = as_array(x)
+        y = weakened(y, x.dtype)
+    elif isinstance(x, np.generic) and not is_number(y):
+        y = as_array(y)
+        x = weakened(x, y.dtype)
     if isinstance(y, (bool, int, float, complex)) and not isinstance(x, (bool, int, float, complex)):
         x = as_array(x)
         dtype = dtypes.promote_scalar(x.dtype, y)

@@ -1,7 +1,7 @@
 """Operands of elementwise functions: arrays in their common dtype and shape.
 
-Operands are arrays or what `smelt.array` takes. Two operands meet in their common dtype (Python scalars
-are weak: they take the array's dtype unless their kind is higher) and broadcast to a common shape.
+Operands are arrays or what `smelt.array` takes. Two operands meet in their common dtype (numbers of Python, and NumPy's
+scalars, are weak: they take the array's dtype unless their kind is higher) and broadcast to a common shape.
 Floating-point functions of integers and bools are computed in float32. Every function raises
 ShapeError for shapes that do not broadcast and DTypeError for dtypes that it does not take, when it is
 called; `stream` is accepted for MLX's sake: it is checked, and then ignored.
@@ -9,7 +9,10 @@ called; `stream` is accepted for MLX's sake: it is checked, and then ignored.
 
 from __future__ import annotations
 
+import functools
 from typing import TypeGuard
+
+import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -26,8 +29,10 @@ from .arrays import (
     convert,
     emit,
     emit_elementwise,
+    is_number,
     promote_operands,
     scalar_array,
+    weakened,
 )
 
 
@@ -58,7 +63,9 @@ def constant(value: Scalar, dtype: DType, shape: tuple[int, ...] = ()) -> array:
 
 
 def promote_all(name: str, *operands: ArrayLike) -> list[array]:
-    """Operands in their common dtype and shape; Python scalars are weak where any is an array."""
+    """Operands in their common dtype and shape; Python's and NumPy's numbers are weak where any is an array."""
+    if any(isinstance(x, np.generic) for x in operands):
+        operands = _weakened(*operands)
     strong = [x if type(x) is array else as_array(x) for x in operands if not is_scalar(x)]
     weak = [x for x in operands if is_scalar(x)]
     common = [x.dtype for x in strong] or [dtypes.of_scalar(x) for x in weak]
@@ -72,6 +79,16 @@ def promote_all(name: str, *operands: ArrayLike) -> list[array]:
     found = [scalar_array(x, dtype) if is_scalar(x) else convert(next(arrays), dtype) for x in operands]
     shape = broadcast_shapes(name, *(x.shape for x in found))
     return [broadcast_to_shape(x, shape) for x in found]
+
+
+def _weakened(*operands: ArrayLike) -> tuple[ArrayLike, ...]:
+    """`operands` with NumPy's numbers as Python's, if there is an array that they meet."""
+    arrays = [x if is_number(x) else as_array(x) for x in operands]
+    met = [x.dtype for x in arrays if isinstance(x, array)]
+    if not met:
+        return operands
+    dtype = functools.reduce(dtypes.promote, met)
+    return tuple([weakened(x, dtype) if isinstance(x, np.generic) else x for x in arrays])
 
 
 def is_scalar(x: object) -> TypeGuard[Scalar]:

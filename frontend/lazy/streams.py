@@ -124,13 +124,13 @@ def check_stream(stream: Any) -> None:
     """Check what was given as a stream: a stream, a device or its name. Arrays run on the default device.
 
     Raises:
-        ArgumentTypeError: it is something else. DeviceError: there is no such device.
+        ArgumentTypeError: it is something else. DeviceError: there is no such device here.
     """
     if stream is None:
         return
-    if isinstance(stream, (Stream, Device, DeviceType, ThreadLocalStream)):
-        return
-    if not isinstance(stream, str):
+    if isinstance(stream, (Stream, ThreadLocalStream)):
+        stream = stream.device
+    if not isinstance(stream, (Device, DeviceType, str)):
         raise ArgumentTypeError(
             at_user_line(f"smelt: stream must be None, a smelt.Stream or a device, is {shown(stream)}")
         )
@@ -255,12 +255,18 @@ def device_count(device_type: Device | DeviceType | str) -> int:
 
 
 def device_info(d: Device | DeviceType | str | None = None) -> dict[str, str | int]:
-    """What is known of a device: its name, the machine's architecture, the number of threads, and of its own.
+    """What is known of a device: its name, the machine's architecture, the number of threads, and of its own; nothing
+    of `smelt.gpu` where there is no GPU.
+
+    Raises:
+        DeviceError: there is no device of that name.
 
     >>> import smelt
     >>> smelt.device_info("cpu")["device_name"]
     'cpu'
     """
+    if isinstance(d, (Device, DeviceType)) and not is_available(d):
+        return {}
     device = default_device() if d is None else device_named(d)
     own: dict[str, str | int] = {"device_name": device.name, "architecture": platform.machine()}
     return {**own, "threads": allowed_threads(), **device.details()}

@@ -64,6 +64,8 @@ DIFFERENCES = [
     Difference("mx.sign(mx.array(math.nan))", "array(0, dtype=float32)", "as in NumPy"),
     Difference("mx.matmul(mx.array([1, 2]), mx.array([3, 4]))", "ValueError", "integers have products, too"),
     Difference("mx.conv1d(mx.array([[[1], [2]]]), mx.array([[[3]]])).dtype", "ValueError", "and convolutions"),
+    Difference("mx.conv_transpose1d(mx.ones((1, 4, 1)), mx.ones((1, 1, 1)), 2, 1).shape", "(1, 3, 1)",
+               "what `conv1d` makes 4 of"),
     Difference("mx.fast.rms_norm(mx.array([1, 1]), None, 0.0).dtype", "ValueError", "and norms, in float32"),
     Difference("(lambda x: x.__setitem__(x > 1, mx.array([5, 6])) or x)(mx.array([1, 2]))",
                "array([1, 5], dtype=int32)", "one value for each that is chosen, as in NumPy"),

@@ -79,6 +79,14 @@ def test_derivatives_of_a_convolution_are_convolutions() -> None:
     assert not any(word in text for word in ("scf.for", "smelt.scatter", "smelt.pad"))
 
 
+@pytest.mark.parametrize("option", ["stride", "padding", "kernel_dilation", "input_dilation"])
+def test_one_entry_is_for_all_axes(option: str) -> None:
+    x, w = smelt.arange(100.0).reshape(1, 5, 5, 4), smelt.ones((3, 2, 2, 4))
+    expected = smelt.conv_general(x, w, **{option: 2}).tolist()
+    for one in [(2,), [2]] + ([([2], [2])] if option == "padding" else []):
+        assert smelt.conv_general(x, w, **{option: one}).tolist() == expected
+
+
 def test_conv_general_has_all_options() -> None:
     rng = np.random.default_rng(3)
     x, w = rng.integers(-5, 6, (2, 4, 5, 3)), rng.integers(-5, 6, (2, 2, 3, 3))

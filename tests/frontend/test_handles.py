@@ -132,6 +132,30 @@ def test_streams() -> None:
         smelt.ones(4).reshape(2, 2, stream=3)
 
 
+@pytest.mark.skipif(smelt.is_available(smelt.gpu), reason="there is a GPU")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: smelt.exp(smelt.zeros(1), stream=s),
+        lambda s: smelt.zeros(1, stream=s),
+        lambda s: smelt.ones(1).sum(stream=s),
+        lambda s: smelt.random.uniform(shape=(2,), stream=s),
+        lambda s: smelt.fft.fft(smelt.ones(2), stream=s),
+        lambda s: smelt.linalg.inv(smelt.eye(2), stream=s),
+        lambda s: smelt.fast.rms_norm(smelt.ones(2), None, 1e-5, stream=s),
+        lambda s: smelt.compile(lambda x: smelt.add(x, 1, stream=s))(smelt.ones(1)),
+        smelt.new_stream,
+        smelt.default_stream,
+        smelt.set_default_device,
+    ],
+)
+def test_a_stream_of_a_gpu_that_is_not_here(call: Any) -> None:
+    for gpu in (smelt.gpu, smelt.DeviceType.gpu, smelt.Device(smelt.gpu), smelt.Device(smelt.DeviceType.gpu)):
+        with pytest.raises(ValueError, match="there is no device 'metal'"):
+            call(gpu)
+        assert smelt.device_info(gpu) == {}
+
+
 @pytest.mark.host("it limits the host's memory")
 def test_running_out_of_memory_is_a_memory_error() -> None:
     previous = smelt.set_memory_limit(1 << 20)

@@ -48,6 +48,27 @@ def test_operators_with_numpy_on_the_left(name: str, left: Any) -> None:
     np.testing.assert_allclose(np.asarray(found), getattr(operator, name)(left, HOST), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int64, np.uint8, np.bool_, np.complex64])
+@pytest.mark.parametrize("dtype", ["bool_", "uint8", "int32", "float16", "bfloat16", "float32", "float64", "complex64"])
+def test_scalars_of_numpy_are_weak_as_those_of_python(dtype: str, kind: Any) -> None:
+    """As in MLX: a model in half precision stays there. `np.float64` is a `float` anyway."""
+    x, number = smelt.ones(3, getattr(smelt, dtype)), kind(2)
+    plain = number.item()
+    for function in (smelt.add, smelt.multiply, lambda a, b: smelt.where(smelt.array([True, False, True]), a, b)):
+        for found, expected in ((function(x, number), function(x, plain)), (function(number, x), function(plain, x))):
+            assert found.dtype is expected.dtype and found.tolist() == expected.tolist()
+    assert (number * x).dtype is (plain * x).dtype
+    if not isinstance(plain, (bool, complex)) and dtype != "complex64":
+        assert smelt.clip(x, number, None).dtype is smelt.clip(x, plain, None).dtype
+
+
+def test_scalars_of_numpy_lose_nothing() -> None:
+    found = smelt.array([1], smelt.int32) + np.int64(2**40)
+    assert found.dtype is smelt.int64 and found.tolist() == [2**40 + 1]
+    assert smelt.add(np.int8(1), np.float32(2)).dtype is smelt.float32  # no array that they meet
+    assert (smelt.ones(1, smelt.float16) * np.array(2, np.float32)).dtype is smelt.float32  # arrays keep their dtype
+
+
 def test_derivatives_and_traces() -> None:
     same(smelt.grad(lambda x: np.sum(np.sin(x) * HOST))(X), np.cos(HOST) * HOST, rtol=1e-6)
     same(smelt.compile(lambda x: HOST @ np.exp(x))(X), HOST @ np.exp(HOST), rtol=1e-6)

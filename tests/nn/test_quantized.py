@@ -64,6 +64,10 @@ def test_embedding(form: dict) -> None:
     for at in (3, [1, 9], [[0], [4]]):
         found = packed(smelt.array(at)).astype(smelt.float32)
         np.testing.assert_array_equal(np.array(found), table[np.array(at)])
+    for at in (3, -1, [1, 9], [[0], [4]], slice(2, 5), None, range(3), np.array([2, 0])):  # what `Embedding` takes
+        found = packed(at).astype(smelt.float32)
+        np.testing.assert_array_equal(np.array(found), table[list(at) if isinstance(at, range) else at])
+        assert layer(at).shape == found.shape
     x = numbers(2, 64)
     np.testing.assert_allclose(np.array(packed.as_linear(x)), np.array(x) @ table.T, atol=1e-4)
 

@@ -133,9 +133,10 @@ class QuantizedEmbedding(_Quantized):
         return f"{self.weight.shape[0]}, {self._columns}, {super()._extra_repr()}"
 
     def __call__(self, x: array) -> array:
-        """The vectors of integers of any shape, [*x.shape, dims]."""
-        at = smelt.array(x).reshape(-1)
+        """The vectors of integers of any shape, [*x.shape, dims]; of any other index, those that it takes."""
         weight, scales, biases = self._parts()
+        x = x if isinstance(x, array) else smelt.arange(weight.shape[0])[x]
+        at = x.reshape(-1)
         found = smelt.dequantize(weight[at], scales[at], None if biases is None else biases[at], **self._format)
         return found.reshape(*x.shape, found.shape[-1])
 
