@@ -178,7 +178,7 @@ def test_the_least_and_the_largest_numbers_stay_numbers_of_their_sign(dtype, ste
 
 
 def quotient_of_noise(x):
-    """One over what rounding leaves of a sum that is 0: of thousands of such numbers a few are far larger than others."""
+    """One over what rounding leaves of a sum that is 0: of thousands of them a few are far larger than others."""
     rest = (x * 1.1).sum(axis=-1) - 1.1 * x.sum(axis=-1)
     return 1 / (smelt.abs(rest) + 1e-6)
 
