@@ -199,10 +199,18 @@ class IRText(str):
         return str(self).rstrip("\n")
 
 
-def to_text(module: Any, locations: bool = False) -> IRText:
-    """A module as text in MLIR's generic form for smelt ops: the interchange form."""
+def to_text(module: Any, locations: bool = False, verified: bool = False) -> IRText:
+    """A module as text in MLIR's generic form for smelt ops: the interchange form.
+
+    Args:
+        locations: whether each op says where it comes from.
+        verified: whether the module is known to be valid. MLIR verifies what it prints, which takes much longer.
+    """
     with mlir.lock:
-        return IRText(module.operation.get_asm(enable_debug_info=locations, large_elements_limit=None).rstrip() + "\n")
+        found: str = module.operation.get_asm(
+            enable_debug_info=locations, large_elements_limit=None, assume_verified=verified
+        )
+        return IRText(found.rstrip() + "\n")
 
 
 def verify(module: Any) -> None:

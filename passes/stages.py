@@ -33,7 +33,7 @@ class Stages:
 
     def __init__(self, module: Any):
         self._last = text.to_text(module)
-        self._located_last = text.to_text(module, locations=True)
+        self._located_last = text.to_text(module, locations=True, verified=True)
         self._texts = {"graph": self._last}
         self._located = {"graph": self._located_last}  #: with lines of the user
         self._runs: list[tuple[str, str, bool]] = []  #: pass, stage, whether it changed something
@@ -44,7 +44,7 @@ class Stages:
         changed = found != self._last
         if changed:
             self._last = found
-            self._located_last = text.to_text(module, locations=True)
+            self._located_last = text.to_text(module, locations=True, verified=True)
         self._texts[record.stage] = self._last
         self._located[record.stage] = self._located_last
         self._runs.append((record.name, record.stage, changed))
@@ -61,7 +61,7 @@ class Stages:
     def short(self, name: str, lines: bool = False) -> str | None:
         """The module at a stage in the short form (see `smelt.ir.short`); None where there is no such stage."""
         found = self.located(name)
-        return None if found is None else to_short_text(text.parse(found), lines)
+        return None if found is None else to_short_text(text.parse(found, own=True), lines)
 
     def _stage(self, name: str) -> str:
         if name in self._texts:

@@ -122,6 +122,10 @@ class ValueCheck:
                 raise PipelineError(
                     f"{record.stage} changed @main: it {what} {_listed(after)}, before {_listed(before)}"
                 )
+        source, self._last = self._last, text.to_text(module)
+        if self._last == source:
+            self.checked.append(record.stage)
+            return
         run = Counted(module, self._most)
         for number, (kind, inputs) in enumerate(self.inputs):
             try:
@@ -129,21 +133,20 @@ class ValueCheck:
             except SmeltError as error:
                 error.args = (f"{record.stage} changed a value: {error}; before there were results; {kind} inputs",)
                 raise
-            self._compare(record.stage, number, found)
-        source, self._last = self._last, text.to_text(module)
-        if self._parts and record.item is not None and self._last != source:
+            self._compare(record.stage, number, found, source)
+        if self._parts and record.item is not None:
             self._check_parts(record, source)
         self.checked.append(record.stage)
 
     def _check_parts(self, record: PassRecord, source: str) -> None:
         """Run a pass on parts of the program before it, and compare. Raises PipelineError."""
         seen: set[str] = set()
-        for name, part in parts_of(text.parse(source)):
-            before = text.to_text(part)
+        for name, part in parts_of(text.parse(source, own=True)):
+            before = text.to_text(part, verified=True)
             if before in seen:
                 continue
             seen.add(before)
-            after = text.parse(before)
+            after = text.parse(before, own=True)
             try:
                 Pipeline([record.item]).run(after)
                 if text.to_text(after) == before:
@@ -172,8 +175,8 @@ class ValueCheck:
             f"than {MULTIPLE} times as far as when all values on the way move by a unit in the last place"
         )
 
-    def _compare(self, stage: str, number: int, found: list[np.ndarray]) -> None:
-        """Results of one run. Raises PipelineError."""
+    def _compare(self, stage: str, number: int, found: list[np.ndarray], source: str) -> None:
+        """Results of one run, of what was `source` before the pass. Raises PipelineError."""
         assert self.expected is not None
         kind, inputs = self.inputs[number]
         suspects = []
@@ -182,7 +185,7 @@ class ValueCheck:
                 suspects.append((i, before, after, wrong))
         if not suspects:
             return
-        left = self._unexplained(number, suspects)
+        left = self._unexplained(number, suspects, source)
         if left is not None:
             i, before, after, wrong = left
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
@@ -192,12 +195,12 @@ class ValueCheck:
             )
         self.loose |= {(stage, i, kind) for i, *_ in suspects}
 
-    def _unexplained(self, number: int, suspects: list[_Suspect]) -> _Suspect | None:
+    def _unexplained(self, number: int, suspects: list[_Suspect], last: str) -> _Suspect | None:
         """The first result that lies farther off than another rounding moves it, with the places where it does."""
         inputs = self.inputs[number][1]
-        for source in dict.fromkeys((self._first, self._last)):
+        for source in dict.fromkeys((self._first, last)):
             movement = self._movements.get(number) if source is self._first else None
-            movement = movement or Movement(text.parse(source), inputs)
+            movement = movement or Movement(text.parse(source, own=True), inputs)
             if source is self._first:
                 self._movements[number] = movement
             while suspects:
@@ -232,6 +235,8 @@ def differences(before: np.ndarray, after: np.ndarray, sums: bool = True) -> np.
     >>> differences(np.array([1.0, 0.0]), np.array([1.0, -0.0]))
     array([False,  True])
     """
+    if before.tobytes() == after.tobytes():
+        return np.zeros(before.shape, bool)
     if before.dtype.kind == "c":
         return differences(before.real, after.real, sums) | differences(before.imag, after.imag, sums)
     if before.dtype.kind in "biu":

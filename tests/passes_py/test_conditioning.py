@@ -162,6 +162,34 @@ def test_exact_values_are_not_moved():
     assert nudged(np.int32([7]), 1, rng).tolist() == [7]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("step", [1, 2, 4, 8])
+def test_the_least_and_the_largest_numbers_stay_numbers_of_their_sign(dtype, step):
+    """One that became NaN would make all that depends on it NaN, and nothing would be known of the program."""
+    info = np.finfo(dtype)
+    near_zero = np.arange(1, 20).astype(dtype) * info.smallest_subnormal
+    whole = np.dtype(f"i{np.dtype(dtype).itemsize}")
+    near_infinity = (np.array(info.max).view(whole) - np.arange(20, dtype=whole)).view(dtype)
+    values = np.concatenate([near_zero, -near_zero, near_infinity, -near_infinity])
+    for seed in range(4):
+        found = nudged(values, step, np.random.default_rng(seed))
+        assert np.isfinite(found).all() and (np.signbit(found) == np.signbit(values)).all()
+        assert (found != values).any()
+
+
+def quotient_of_noise(x):
+    """One over what rounding leaves of a sum that is 0: of thousands of them a few are far larger than others."""
+    rest = (x * 1.1).sum(axis=-1) - 1.1 * x.sum(axis=-1)
+    return 1 / (smelt.abs(rest) + 1e-6)
+
+
+def test_rare_numbers_that_are_far_larger_are_no_fault():
+    module = text.parse(text.to_text(smelt.compile(quotient_of_noise).trace(S((4000, 256), F)).lower().module))
+    check = ValueCheck(module, count=1, parts=False)
+    check.on_pass(PassRecord("backwards", 0.0, stage="backwards"), changed(module, sums_backwards))
+    assert check.loose
+
+
 def test_a_loop_that_never_ends_when_its_values_move():
     module = text.parse(text.to_text(smelt.compile(until_it_stays).trace(S((3,), F)).lower().module))
     movement = Movement(module, [np.float32([1.1, 2.3, 3.7])])
