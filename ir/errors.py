@@ -231,7 +231,7 @@ def is_internal(frame: FrameType) -> bool:
     """
     name = frame.f_code.co_filename
     if name == "<string>":
-        return _is_internal_file(str(frame.f_globals.get("__file__", "")))
+        name = str(frame.f_globals.get("__file__", ""))
     known = _internal_files.get(name)
     if known is None:
         known = _is_internal_file(name)

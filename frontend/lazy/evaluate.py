@@ -130,7 +130,12 @@ class _Known:
         if self.ops is None:
             order = found.order()
             self.in_small_pieces = _in_small_pieces(order)
-            self.ops = 0 if self.in_small_pieces else tiers.count(_rolled(order, found.kept())[0])
+            if self.in_small_pieces:
+                self.ops = 0
+            elif self.structure.rests(tiers.fewest(order), found.seconds):
+                return True
+            else:
+                self.ops = tiers.count(_rolled(order, found.kept())[0])
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:

@@ -226,9 +226,13 @@ def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
         cost.learn(count(order), program.worked)
 
 
-def pays_at_once(order: Sequence[Node | RecordedNode]) -> bool:
-    """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it."""
-    seconds = cost.in_place(count(order))
+def pays_at_once(order: Sequence[Node | RecordedNode], ops: int) -> bool:
+    """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it.
+
+    Args:
+        ops: how many there are to compile.
+    """
+    seconds = cost.in_place(ops)
     return seconds <= AT_ONCE or CALLS * (op_by_op_seconds(order) - library_seconds(order)) >= seconds
 
 
@@ -245,6 +249,12 @@ def count(order: Iterable[Node | RecordedNode]) -> int:
         transforms = len(node.attrs["transforms"]) if node.op is APPLY else 0
         total += inner * GRADIENT**transforms if inner else 1
     return total
+
+
+def fewest(order: Iterable[Node | RecordedNode]) -> int:
+    """How many ops there are to compile at least: loops in place of repetitions leave one of each kind. To look for
+    repetitions takes as long as to run hundreds of ops."""
+    return len({(node.op, node.avals) for node in order})
 
 
 def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:
