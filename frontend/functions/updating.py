@@ -171,7 +171,7 @@ def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
     if state.compiling:
         if node.attrs is GIVEN:
             found = _written_into(x, index, value, mode)
-    elif node.avals[0].nbytes >= NOTED and _can_be_noted(x) and (_is_plain(index) or _is_of_places(index)):
+    elif _can_be_noted(x) and (_is_plain(index) or _is_of_places(index)):
         found = _noted(x, index, value, mode)
     return _updated(x, (index,), value, mode) if found is None else found  # as a tuple the index is no operand
 
@@ -265,13 +265,16 @@ class _Update(Executable):
 
 
 def _can_be_noted(x: array) -> bool:
-    """Whether x has a value in the host's memory, or is such an update of what has, outside of all traces."""
+    """Whether x is large and has a value in the host's memory, or is such an update of what has, outside of all
+    traces."""
     node, i = x._ref
-    if state.recording or state.traced or settings.check or not default_device().tiers:
-        return False
     if node.op is LEAF:
-        return node.values is not None and node.values[i].home is None
-    return node.op is COMPILED and isinstance(node.attrs["call"].program, _Update)
+        known = node.values is not None and node.values[i].home is None
+    else:
+        known = node.op is COMPILED and isinstance(node.attrs["call"].program, _Update)
+    if not known or node.avals[i].nbytes < NOTED or state.recording or state.traced or settings.check:
+        return False
+    return default_device().tiers
 
 
 def _noted(x: array, index: Any, value: ArrayLike, mode: str) -> array | None:

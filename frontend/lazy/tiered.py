@@ -142,7 +142,7 @@ class TieredExecutable(Executable):
         if cost < strided.SMALL:
             return False
         known = self._strided is not None or self._ops.origin is not None
-        return known or strided.pays(seconds, len(self._ops), self._structure.spent)
+        return known or tiers.groups_pay(seconds, len(self._ops), self._structure.spent)
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         tier = settings.tier

@@ -58,6 +58,10 @@ AT_ONCE, CALLS = 0.25, 10
 LOOK = 0.03
 #: The part of what kernels for all sizes take that a program for these sizes alone would save, at most.
 GAIN = 0.25
+#: What an op takes in graphs in which groups are looked for, in seconds.
+OP_SECONDS = 1e-5
+#: What it takes to look for groups in a graph, and in each op of it, in seconds.
+LOOKING, LOOKING_OP = 1e-3, 5e-5
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -224,6 +228,15 @@ def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
     """Learn what a compile has taken, here or in another process; one that was found on disk has taken nothing."""
     if program.worked:
         cost.learn(count(order), program.worked)
+
+
+def groups_pay(seconds: float, ops: int, spent: float) -> bool:
+    """Whether groups are worth being looked for, in so many ops that take so many seconds op by op.
+
+    Args:
+        spent: seconds that they have taken already, in earlier evaluations of the same structure.
+    """
+    return ops > 1 and seconds >= OP_SECONDS * ops and spent + seconds >= LOOKING + LOOKING_OP * ops
 
 
 def pays_at_once(order: Sequence[Node | RecordedNode], ops: int) -> bool:
