@@ -71,10 +71,6 @@ with _collector.lasting():
     from .lazy.shape_dtype import ShapeDtype
     from .lazy.signatures import ArrayLike
     from .lazy.streams import *
-    from .transforms.compile import compile, disable_compile, enable_compile, make_ir
-    from .transforms.custom import checkpoint, custom_function, custom_jvp, custom_vjp
-    from .transforms.grad import grad, jvp, stop_gradient, value_and_grad, vjp
-    from .transforms.vmap import vmap
 
 bool = bool_  # the array API's name
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
@@ -150,6 +146,7 @@ if TYPE_CHECKING:
     from .exchange.torch.imported import from_torch
     from .filed import *
     from .rest import *
+    from .transforming import *
 else:
     # Modules that the first use loads.
     _LAZY = (
@@ -168,7 +165,7 @@ else:
             return getattr(_locks.loaded(f"{__name__}.exchange"), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        for module in ("rest", "filed") if name in __all__ else ():
+        for module in ("transforming", "rest", "filed") if name in __all__ else ():
             found = vars(_locks.loaded(f"{__name__}.{module}"))
             for known in __all__:  # but for what a program has put in the place of one
                 if known in found:

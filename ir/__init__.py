@@ -12,7 +12,6 @@ def _import_libraries() -> None:
     """Packages in C that an interrupted import may leave unusable."""
     import ml_dtypes  # noqa: F401
     import numpy  # noqa: F401
-    import optree  # noqa: F401
 
 
 with _collector.lasting():

@@ -176,11 +176,14 @@ def _own_folders() -> tuple[str, ...]:
     return tuple({path + os.sep for folder in folders for path in (folder, os.path.realpath(folder))})
 
 
-@functools.cache
 def _packages_between() -> tuple[str, ...]:
-    """Packages whose code runs between smelt and its user."""
-    found = [sys.modules[name].__path__[0] for name in ("numpy", "optree") if name in sys.modules]
-    return tuple(path + os.sep for path in found)
+    """Packages whose code runs between smelt and its user, as far as they are loaded."""
+    return _folders_of(tuple([name for name in ("numpy", "optree") if name in sys.modules]))
+
+
+@functools.cache
+def _folders_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sys.modules[name].__path__[0] + os.sep for name in names)
 
 
 @functools.cache
@@ -231,7 +234,7 @@ def is_internal(frame: FrameType) -> bool:
     """
     name = frame.f_code.co_filename
     if name == "<string>":
-        return _is_internal_file(str(frame.f_globals.get("__file__", "")))
+        name = str(frame.f_globals.get("__file__", ""))
     known = _internal_files.get(name)
     if known is None:
         known = _is_internal_file(name)

@@ -1,8 +1,8 @@
 """Which results of a program may lie where an argument lies that dies with the call.
 
 A result may overwrite an argument that nothing reads when it is written: every op that reads the argument runs before
-the one that makes the result, or is that op, a kernel that reads each element of the argument once, just before it
-writes the same element of the result (see `in_place`).
+the one that makes the result, or is that op: a kernel that reads each element of the argument once, just before it
+writes the same element of the result (see `in_place`), or a scatter into the argument, which then need not be copied.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def donations(body: Body[PlannedOp]) -> list[tuple[int, int]]:
 def _read_in_place(planned: PlannedOp, result: Value) -> list[Value]:
     """The values that an op reads just where it writes a result, and nowhere else."""
     op = planned.op
-    if planned.kind != "kernel" or len(planned.steps) != 1:
+    if planned.kind != "kernel" or not (len(planned.steps) == 1 or planned.steps[0].copies):
         return []
     j, sources = op.results.index(result), [origin(v) for v in op.operands]
     pairs = planned.steps[0].in_place

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,11 +22,13 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.cost import trips
+from smelt.passes.kernels.plan_buffers import origin
 
 from .kernel import CpuKernel, KernelModule
 from .loops import share
 from .planner import PlannedOp, operands_of
 from .polling import Cell, Polling, poll
+from .schedules import ScheduledKernel
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
@@ -40,16 +42,17 @@ class Emitter(ControlEmitter):
         barrier: the function in which members wait for each other; None where there is one.
         told: memory for one int64 that all members see, if there are long loops. All of them end when Python
             says so to one.
+        shared: arguments of the program and results that may lie where these do.
     """
 
     k: CpuKernel
 
     def __init__(
         self, module: KernelModule, k: CpuKernel, found: dict[str, Any], members: Scalar, me: Scalar,
-        barrier: str | None, told: Memory | None = None,
+        barrier: str | None, told: Memory | None = None, shared: Collection[tuple[Value, Value]] = (),
     ):  # fmt: skip
         super().__init__(k, found)
-        self.module = module
+        self.module, self.shared = module, shared
         self.members, self.me, self.barrier = members, me, barrier
         if told is not None:
             self.told = told
@@ -108,9 +111,29 @@ class Emitter(ControlEmitter):
             ]
             if step.function in self.module.asking:
                 memrefs.append(self.told.memref)
-            self._share(step.function, memrefs, step.split.extent, step.split.grain)
-            if not (final and i + 1 == len(planned.steps)):
-                self.wait()
+
+            waits = not (final and i + 1 == len(planned.steps))
+            run = functools.partial(self._run, step, memrefs, waits)
+            if (elsewhere := self._is_elsewhere(planned, step, places)) is None:
+                run()
+            else:
+                self.k.when(elsewhere, run)
+
+    def _run(self, step: ScheduledKernel, memrefs: Sequence[Any], waits: bool) -> None:
+        self._share(step.function, memrefs, step.split.extent, step.split.grain)
+        if waits:
+            self.wait()
+
+    def _is_elsewhere(self, planned: PlannedOp, step: Any, places: StorageMap) -> Scalar | None:
+        """Whether an argument that a step copies to a result is not there already: it was given up, and lies where the
+        result is to be. None: it is known not to be."""
+        if not (step.copies and step.in_place):
+            return None
+        ((i, j),) = step.in_place
+        source, target = origin(planned.op.operands[i]), planned.op.results[j]
+        if (source, target) not in self.shared:
+            return None
+        return self._address(places[source].memref).ne(self._address(places[target].memref))
 
     def _share(self, function: str, memrefs: Sequence[Any], extent: int, grain: int) -> None:
         """Call a kernel for this member's part of its range."""

@@ -73,13 +73,16 @@ class _Assembly:
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
         self._arena_bytes = parts.arena_bytes
+        given = donations(main)
+        arguments, returns = main.function.arguments, main.function.returns
+        self._shared = {(arguments[i], origin(returns[j])) for j, i in given}
         self._describe(main)
         work = sum(p.work for p in main.planned_ops)
         keep_lock = not self.has_long and work < KEEP_LOCK_WORK
         self.description = ProgramDescription(
             [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
             parts.kernels, parts.arena_bytes, self._parallel, team.together, keep_lock, self.has_long,
-            self._sites is not None, self._sites or [], donations(main), self._functions, bool(self._entries), work,
+            self._sites is not None, self._sites or [], given, self._functions, bool(self._entries), work,
         )  # fmt: skip
         self._has_complex = parts.has_complex
         self._texts: dict[str, str] = {}
@@ -191,7 +194,7 @@ class _Assembly:
         temporary = Storage(arena, 0)
         barrier = BARRIER if self._parallel and self.team.together else None
         told = Memory(counter, COUNTER) if self.has_long else None
-        emitter = Emitter(self._module, k, self._found, members, me, barrier, told)
+        emitter = Emitter(self._module, k, self._found, members, me, barrier, told, self._shared)
         emitter.emit_ops(planned_ops, places_of(body, places[:n], returned, temporary), temporary, final=True)
         if self.has_long:
             k.when(me.eq(k.const(0, INDEX)), lambda: polling.settle(self._module, k))

@@ -173,7 +173,10 @@ def _build_copy(module: KernelModule, name: str, body: Function, x: Value) -> Sc
     if x.aval.size:
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
-    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], copies=True)
+    # Where it is an argument that nothing else reads, what is updated may be the argument itself.
+    readers = [v for op in body.ops for v in op.operands if v == x]
+    in_place = [(body.arguments.index(x), 0)] if x in body.arguments and len(readers) == 1 else []
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], copies=True, in_place=in_place)
 
 
 class Updates:

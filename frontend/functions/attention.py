@@ -28,7 +28,6 @@ from .transcendental import cos, sin
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 
-@remembered
 def rope(
     a: ArrayLike,
     dims: int,
@@ -65,20 +64,32 @@ def rope(
     array([[[1, 0],
             [0.540302, 0.841471]]], dtype=float32)
     """
+    # As an array it is no part of what is remembered: there is another one for each token.
+    start = as_array(offset) if type(offset) is int else offset
+    return _rope(a, start, dims, traditional, base, scale, freqs, stream=stream)
+
+
+@remembered
+def _rope(
+    a: ArrayLike, offset: ArrayLike, dims: int, traditional: bool, base: float | None, scale: float,
+    freqs: ArrayLike | None, *, stream: StreamOrDevice,
+) -> array:  # fmt: skip
     check_stream(stream)
     x = as_array(a)
     start = as_array(offset)
-    dims, scale = integer("fast.rope", "dims", dims), number("fast.rope", "scale", scale)
+    dims, scale = integer("fast.rope", "dims", dims), float(number("fast.rope", "scale", scale))
     _check_rope(x, dims, base, freqs, start)
     kind = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
-    positions = convert(expand_dims(start, -1) + arange(x.shape[-2]), kind) * float(scale)
+    positions = convert(expand_dims(start, -1) + arange(x.shape[-2]), kind)
+    if scale != 1:
+        positions = positions * scale
     if freqs is None:
         rates = from_host(np.float64(base) ** (-np.arange(0, dims, 2) / dims), kind)
         angles = multiply(expand_dims(positions, -1), rates)
     else:
         angles = divide(expand_dims(positions, -1), as_floating(freqs))
-    shape = (start.size, *[1] * (x.ndim - 3), x.shape[-2], dims // 2)
-    c, s = cos(reshape(angles, shape)), sin(reshape(angles, shape))
+    angles = reshape(angles, (start.size, *[1] * (x.ndim - 3), x.shape[-2], dims // 2))
+    c, s = cos(angles), sin(angles)
     wide = widened(x)
     turning, rest = wide[..., :dims], x[..., dims:]
     if isinstance(traditional, np.ndarray):

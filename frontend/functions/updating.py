@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.aval import Aval
 from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.op import registry as ops
+from smelt.ir.ops.indexing import Scatter
+from smelt.ir.settings import settings
+from smelt.runtime import Buffer, Executable, default_device
 
 from ..lazy.arrays import (
     ArrayLike,
@@ -29,9 +34,11 @@ from ..lazy.arrays import (
     scalar_array,
     wrap,
 )
-from ..lazy.core import remembered_numbers
+from ..lazy.calls import NotedCall
+from ..lazy.core import COMPILED, remembered_numbers
+from ..lazy.evaluate import evaluate
 from ..lazy.exports import write_in_place
-from ..lazy.graph import LEAF, state
+from ..lazy.graph import GIVEN, LEAF, Node, state
 from ..lazy.movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
 from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
@@ -52,42 +59,84 @@ def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
         x._ref = updated(x, index, value, "set")._ref
 
 
+_SCATTER = cast(Scatter, ops["scatter"])
+#: What a scatter takes besides its first operand: updates, axes, and an index array for each of these.
+Scattered = tuple[array, tuple[int, ...], Sequence[array]]
 #: Bytes of an array from which on a copy takes longer than to find out that none is needed,
 WORTH = 512 << 10
 #: and from which on a value that has not been computed yet is, so that none is.
 LARGE = 4 << 20
+#: and from which on an update that is to be evaluated later is a step of its own, which need not copy.
+NOTED = 1 << 20
 #: Entries of an index that are no arrays; bools are masks.
 _PLAIN = (int, np.integer, builtins.slice, type(Ellipsis), type(None))
 
 
 def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
-    """Write to a slice of a large evaluated array where it lies, if nobody else can see that."""
+    """Write to parts of a large evaluated array where it lies, if nobody else can see that."""
     if type(x) is not array or state.compiling or state.recording or state.traced:
         return False
     node, i = x._ref
     nbytes = node.avals[i].nbytes
-    if node.op is not LEAF or nbytes < WORTH:
-        return False
-    entries = index if type(index) is tuple else (index,)
-    if not all(isinstance(e, _PLAIN) and not isinstance(e, bool) for e in entries):
+    if node.op is not LEAF or nbytes < WORTH or not (_is_plain(index) or (_is_of_places(index) and not settings.check)):
         return False
     del node  # nothing but the array refers to it
-    plan = plan_of(x, index)
-    extents = plan.extents
-    if plan.lead is not None or 0 in extents or tuple(extents) == x.aval.shape:
+    if nbytes < LARGE and not all(map(_is_known, (value, *(index if type(index) is tuple else (index,))))):
         return False
-    is_known = not isinstance(value, array) or value._ref[0].values is not None
-    if not is_known and nbytes < LARGE:
+    plan = plan_of(x, index)
+    if 0 in plan.shape or (plan.lead is None and tuple(plan.extents) == x.aval.shape):
         return False
     new = value_for(x, value)
-    fitted(new, plan.shape)  # or an error; NumPy repeats it below
+    fitting = fitted(new, plan.shape)  # or an error
+    if plan.lead is None:
+        write = _written_slice(plan, new)
+    else:
+        write = _written_places(*_scattering(x, plan, fitting))
+    del new, fitting  # perhaps made from the array
+    return write_in_place(x, write)
+
+
+def _is_known(x: Any) -> bool:
+    return not isinstance(x, array) or x._ref[0].values is not None
+
+
+def _written_slice(plan: Plan, new: array) -> Callable[[np.ndarray], None]:
+    """What writes `new` to a slice. NumPy repeats it."""
     elements = new._host()
-    del new  # perhaps made from the array
     elements = elements.reshape(elements.shape[max(elements.ndim - len(plan.shape), 0) :])
-    elements = np.broadcast_to(elements, plan.shape).reshape(extents)
+    elements = np.broadcast_to(elements, plan.shape).reshape(plan.extents)
     elements = np.flip(elements, tuple(plan.flipped)) if plan.flipped else elements
     places = tuple(map(builtins.slice, plan.start, plan.stop, plan.stride))
-    return write_in_place(x, places, elements)
+
+    def write(memory: np.ndarray) -> None:
+        memory[places] = elements
+
+    return write
+
+
+def _written_places(new: array, axes: tuple[int, ...], indices: Sequence[array]) -> Callable[[np.ndarray], None]:
+    """What writes `new` to the places of a scatter."""
+    evaluate([x._ref for x in (new, *indices)])
+    elements, *places = [x._host() for x in (new, *indices)]
+    return lambda memory: _SCATTER.write(memory, elements, *places, axes=axes, mode="set")
+
+
+def _is_plain(index: Any) -> bool:
+    """Whether an index consists of integers and slices, without arrays and masks."""
+    entries = index if type(index) is tuple else (index,)
+    return all(isinstance(e, _PLAIN) and not isinstance(e, bool) for e in entries)
+
+
+def _is_of_places(index: Any) -> bool:
+    """Whether an index consists of these and of arrays of integers."""
+    entries = index if type(index) is tuple else (index,)
+    return all(
+        (isinstance(e, _PLAIN) and not isinstance(e, bool))
+        or (isinstance(e, array) and e.aval.dtype.is_integer)
+        or (type(e) is np.ndarray and e.dtype.kind in "iu")
+        or (type(e) is list and e and all(type(i) is int for i in e))
+        for e in entries
+    )
 
 
 def value_for(x: array, value: ArrayLike) -> array:
@@ -117,7 +166,14 @@ def _combined(old: array, new: array, mode: str) -> array:
 
 def updated(x: array, index: Any, value: ArrayLike, mode: str) -> array:
     """x with `value` written to, or combined with, its elements at `index`."""
-    return _updated(x, (index,), value, mode)  # the index is no operand, also where it is a number
+    node = x._ref[0]
+    found = None
+    if state.compiling:
+        if node.attrs is GIVEN:
+            found = _written_into(x, index, value, mode)
+    elif _can_be_noted(x) and (_is_plain(index) or _is_of_places(index)):
+        found = _noted(x, index, value, mode)
+    return _updated(x, (index,), value, mode) if found is None else found  # as a tuple the index is no operand
 
 
 @remembered_numbers
@@ -161,6 +217,84 @@ def _written(x: array, plan: Plan, new: array) -> array:
     return select(there, spread, x)
 
 
+def _written_into(x: array, index: Any, value: ArrayLike, mode: str) -> array | None:
+    """`updated` of an argument that a compiled function is given for good: as a scatter of one window, which writes
+    into the argument's memory and leaves the rest. None where that is no window."""
+    window = _window(x, plan_of(x, index), value) if _is_plain(index) else None
+    if window is None:
+        return None
+    new, axes, starts = window
+    return emit(ops["scatter"], (x, new, *starts), {"axes": axes, "mode": mode})
+
+
+def _window(x: array, plan: Plan, value: ArrayLike) -> Scattered | None:
+    """What a scatter into a slice of x takes; None where that is no window."""
+    extents, shape = tuple(plan.extents), x.aval.shape
+    if plan.lead is not None or extents == shape or 0 in extents or any(s != 1 for s in plan.stride):
+        return None
+    new = fitted(value_for(x, value), plan.shape)
+    new = reversed_along(to_shape(new, extents), tuple(plan.flipped))
+    axes = tuple([a for a, d in enumerate(shape) if extents[a] != d])
+    return new, axes, [scalar_array(plan.start[a], dtypes.int32 if shape[a] < 2**31 else dtypes.int64) for a in axes]
+
+
+class _Update(Executable):
+    """A scatter into a large array: in its memory, where nobody else wants that.
+
+    Args:
+        avals: of the operands of the scatter.
+    """
+
+    donatable = frozenset((0,))
+
+    def __init__(self, avals: Sequence[Aval], axes: tuple[int, ...], mode: str):
+        super().__init__(list(avals), [avals[0]])
+        self._attrs: dict[str, Any] = {"axes": axes, "mode": mode}
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        made = Buffer.empty(self.results[0])
+        made.array[...] = inputs[0].array
+        return self.run_donated([made, *inputs[1:]], (0,))
+
+    def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
+        if not donated:
+            return self.run(inputs)
+        with np.errstate(all="ignore"):
+            _SCATTER.write(*[buffer.array for buffer in inputs], **self._attrs)
+        return [inputs[0]]
+
+
+def _can_be_noted(x: array) -> bool:
+    """Whether x is large and has a value in the host's memory, or is such an update of what has, outside of all
+    traces."""
+    node, i = x._ref
+    if node.op is LEAF:
+        known = node.values is not None and node.values[i].home is None
+    else:
+        known = node.op is COMPILED and isinstance(node.attrs["call"].program, _Update)
+    if not known or node.avals[i].nbytes < NOTED or state.recording or state.traced or settings.check:
+        return False
+    return default_device().tiers
+
+
+def _noted(x: array, index: Any, value: ArrayLike, mode: str) -> array | None:
+    """`updated` of a large array as a step of its own: it copies nothing if nobody else wants x when it runs."""
+    plan = plan_of(x, index)
+    if 0 in plan.shape:
+        return None
+    if plan.lead is None:
+        found = _window(x, plan, value)
+    else:
+        found = _scattering(x, plan, fitted(value_for(x, value), plan.shape))
+    if found is None:
+        return None
+    new, axes, indices = found
+    operands = (x, new, *of_one_dtype(indices))
+    program = _Update([a.aval for a in operands], axes, mode)
+    refs = tuple([a._ref for a in operands])
+    return wrap((Node(COMPILED, {"call": NotedCall(program.run, program)}, refs, (x.aval,)), 0))
+
+
 def _spliced(x: array, new: array, axis: int, start: int, stop: int) -> array:
     shape = x.aval.shape
     zero = [0] * len(shape)
@@ -179,6 +313,14 @@ def _spliced(x: array, new: array, axis: int, start: int, stop: int) -> array:
 
 def _scattered(x: array, plan: Plan, new: array, mode: str) -> array:
     """x with `new` at places given by index arrays, and within slices of the other axes."""
+    if 0 in x.aval.shape:
+        return wrap(x._ref)
+    new, axes, indices = _scattering(x, plan, new)
+    return emit(ops["scatter"], (x, new, *of_one_dtype(indices)), {"axes": axes, "mode": mode})
+
+
+def _scattering(x: array, plan: Plan, new: array) -> Scattered:
+    """What a scatter into x takes: the updates, axes, and an index array for each of these."""
     lead = plan.lead
     assert lead is not None
     n = len(lead)
@@ -190,8 +332,6 @@ def _scattered(x: array, plan: Plan, new: array, mode: str) -> array:
     new = to_shape(new, (*lead, *window))
     new = reversed_along(new, tuple(n + a for a in plan.flipped))
     indices = dict(plan.indices)
-    if 0 in x.aval.shape:
-        return wrap(x._ref)
     for a, d in enumerate(x.aval.shape):
         if a in indices or extents[a] == d:
             continue
@@ -208,8 +348,7 @@ def _scattered(x: array, plan: Plan, new: array, mode: str) -> array:
         new = permuted(new, tuple(order))
         n += 1
         new = to_shape(new, (*new.shape[: n + a], 1, *new.shape[n + a :]))
-    axes = tuple(indices)
-    return emit(ops["scatter"], (x, new, *of_one_dtype(indices.values())), {"axes": axes, "mode": mode})
+    return new, tuple(indices), list(indices.values())
 
 
 def _only_mask(x: array, index: Any) -> tuple[array, int] | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from smelt.ir import locks
 from smelt.runtime import default_device, device_named
 
-from . import tree
 from .arrays import array
 from .asynchrony import begin, wait
 from .evaluate import evaluate
@@ -36,6 +36,7 @@ def _refs(args: tuple[Any, ...]) -> list[Ref]:
         if isinstance(arg, array):
             refs.append(arg._ref)
         else:
+            tree = locks.loaded("smelt.lazy.tree")
             refs += [x._ref for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]
     return refs
 

@@ -19,7 +19,7 @@ from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
 
-from . import direct, strided, tiers
+from . import direct, tiers
 from .build import build_module
 from .calls import run_call
 from .core import COMPILED, LEAF, topological
@@ -80,7 +80,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
             if known.rests(found) and (
-                known.in_small_pieces or not strided.pays(found.seconds, found.ops, known.structure.spent)
+                known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
             ):
                 if _ran(found, known.structure):
                     return
@@ -130,7 +130,12 @@ class _Known:
         if self.ops is None:
             order = found.order()
             self.in_small_pieces = _in_small_pieces(order)
-            self.ops = 0 if self.in_small_pieces else tiers.count(_rolled(order, found.kept())[0])
+            if self.in_small_pieces:
+                self.ops = 0
+            elif self.structure.rests(tiers.fewest(order), found.seconds):
+                return True
+            else:
+                self.ops = tiers.count(_rolled(order, found.kept())[0])
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -427,7 +432,7 @@ def _run_tiered(
     if known_program is None or structure.prefers_ops:
         without_sizes = _without_sizes(graph, len(order), device, structure)
     if without_sizes is not None:
-        structure.runs_by(*strided.state_of(without_sizes))
+        structure.runs_by(*_strided().state_of(without_sizes))
     begins = settings.tier != "strided"
     program = executables.get_or_wait(
         graph.key,
@@ -453,10 +458,16 @@ def _run_tiered(
 
 def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
     """The program of a graph of so many ops with kernels for all sizes, where that pays."""
-    if settings.tier != "strided" and not strided.pays(structure.measures(graph.body)[1], ops, structure.spent):
+    if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
     f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
-    return strided.program_of_function(graph.key, f, device)
+    found: OpProgram | None = _strided().program_of_function(graph.key, f, device)
+    return found
+
+
+def _strided() -> Any:
+    """Kernels for all sizes: the first graph that may have some loads them."""
+    return locks.loaded("smelt.lazy.strided")
 
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:

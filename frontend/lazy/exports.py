@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,15 +180,15 @@ def _own_memory(x: array) -> Buffer | None:
     return None
 
 
-def write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> bool:
-    """Put elements into the memory of an evaluated array; False where something else refers to that, too.
+def write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
+    """Write to the memory of an evaluated array; False where something else refers to that, too.
 
     An array whose memory is not the pool's gets a copy that is: then the next time can tell.
     """
-    return locks.signals_later(functools.partial(_write_in_place, x, places, value))
+    return locks.signals_later(functools.partial(_write_in_place, x, write))
 
 
-def _write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> bool:
+def _write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
     with _changing:
         if type(x) is not array:
             return False
@@ -202,7 +203,7 @@ def _write_in_place(x: array, places: tuple[slice, ...], value: np.ndarray) -> b
                 own = Buffer.empty(shared.aval)
                 own.array[...] = shared.array
             try:
-                own.array[places] = value
+                write(own.array)
             finally:
                 _slot.__set__(x, (leaf(own), 0))
             return True

@@ -2,9 +2,9 @@
 
 A family has the recorded functions of one structure, with sizes renamed in order of appearance: in shapes, and in
 attributes that ops declare as sizes (`Op.sizes`). Extents of 0 and 1 are part of the structure, and so is which sizes
-are equal. Its first member is transformed for itself, since it may remain the only one. With the second the
-transformation runs on symbols (`smelt.ir.symbolic`), and its guards say which members the result is right for; others
-have it run again.
+are equal. Its first member is transformed for itself, since it may remain the only one. With the second, or where
+nothing is to be transformed with one of the next, the transformation runs on symbols (`smelt.ir.symbolic`), and its
+guards say which members the result is right for; others have it run again.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Programs of a family: where more are needed, its members are transformed one by one.
 MOST_PROGRAMS = 4
+#: Members of a family without transformations that are each taken for itself: symbols take as long as many of them.
+PATIENCE = 6
 
 
 class Family:
@@ -82,7 +84,7 @@ def bound_program(f: GraphFunction, transforms: Transforms, run_function: Any) -
         if bound is not None:
             return bound
     family.members += 1
-    if family.members == 1:
+    if family.members <= (1 if transforms or any(step.op is APPLY for step in f.body) else PATIENCE):
         return None
     made = _program(f, transforms, reader) if len(family.programs) < MOST_PROGRAMS else None
     if made is None:

@@ -25,6 +25,9 @@ from .core import state as state
 from .core import traces as traces
 from .static_keys import attribute_key
 
+#: Attributes of a parameter whose argument nobody has after the call (``donate=``).
+GIVEN: dict[str, Any] = {"given": True}
+
 
 class RecordedNode(NamedTuple):
     """What a node was when it was recorded. Evaluating the node later makes it forget."""

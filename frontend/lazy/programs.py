@@ -13,7 +13,6 @@ from smelt.runtime.compile import compile_anew, looks_on_disk
 
 from .build import build_module
 from .graph import RecordedNode, Ref, callees
-from .written import write_graph
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -136,5 +135,7 @@ def _recipe(
 ) -> Recipe | None:
     """What a program is found by; None where it cannot be kept."""
     kept = locks.loaded("smelt.runtime.kept")
-    written = write_graph(inputs, body, outputs, names) if kept.can_keep(device) else None
+    written = None
+    if kept.can_keep(device):
+        written = locks.loaded("smelt.lazy.written").write_graph(inputs, body, outputs, names)
     return None if written is None else kept.Recipe(written.text, device, written.located, pipeline, READER)

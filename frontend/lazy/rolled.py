@@ -11,9 +11,7 @@ and everything else that they read comes from the step itself, or from as many s
 
 from __future__ import annotations
 
-import itertools
-import operator
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -153,20 +151,33 @@ class _Repetitions:
         self.place = {step.node: i for i, step in enumerate(body)}
         #: Where each operand is computed: the place of a node, or -1 for what comes from outside.
         self.read = [[self.place.get(node, -1) for node, _ in step.inputs] for step in body]
-        self._kinds: list[int] | None = None
+        self._kinds: np.ndarray | None = None
 
     @property
-    def kinds(self) -> list[int]:
-        """Numbers: equal for nodes that may be one in different steps. Repetitions that are known need none."""
+    def kinds(self) -> np.ndarray:
+        """Numbers: equal for nodes that may be one in different steps, in order of appearance. Repetitions that are
+        known need none."""
         if self._kinds is None:
             numbers: dict[Any, int] = {}
-            self._kinds = [numbers.setdefault(_kind(step), len(numbers)) for step in self.body]
+            # Nodes of one recipe have the same attributes and types, as objects: few have to be looked at.
+            known: dict[tuple[Any, ...], int] = {}
+            found = []
+            for step in self.body:
+                place = step.where if step.op.tells_line else None
+                same = id(step.op), id(step.attrs), id(step.avals), len(step.inputs), place
+                number = known.get(same)
+                if number is None:
+                    number = known[same] = numbers.setdefault(_kind(step), len(numbers))
+                found.append(number)
+            self._kinds = np.array(found, np.int64)
         return self._kinds
 
     def steps(self) -> _Steps | None:
         """The longest repetition; None where there is none."""
-        best = max((self._steps(p) for p in self._periods()), key=_Steps.saved, default=None)
-        if best is None or best.saved() < LEAST:
+        best = _Steps(0, 1, 0)
+        for period in self._periods():
+            best = self._steps(period, best)
+        if best.saved() < LEAST:
             return None
         best = self._with_first(best)
         ops = count(self.body[best.start : best.start + best.period])
@@ -179,39 +190,52 @@ class _Repetitions:
 
     def _periods(self) -> Iterator[int]:
         """Distances between equal nodes, the most frequent first; those of rare nodes besides, which are few a step."""
-        places: dict[int, list[int]] = defaultdict(list)
-        for i, kind in enumerate(self.kinds):
-            places[kind].append(i)
-        found: Counter[int] = Counter()
-        for at in places.values():
-            for lag in (1, 2, 3):
-                found.update(b - a for a, b in zip(at, at[lag:]))
-        tried = [period for period, _ in found.most_common(TRIED)]
-        for at in sorted((at for at in places.values() if len(at) >= STEPS), key=len)[:TRIED]:
-            tried += [p for p, _ in Counter(b - a for a, b in itertools.pairwise(at)).most_common(1)]
-        yield from (p for p in dict.fromkeys(tried) if p * STEPS <= len(self.body) and self._may_repeat(p))
+        kinds = self.kinds
+        places = np.argsort(kinds, kind="stable")  # those of one kind beside each other, in order
+        sorted_kinds = kinds[places]
+        lags, of_kinds = [], []
+        for lag in (1, 2, 3):
+            same = sorted_kinds[lag:] == sorted_kinds[:-lag]
+            lags.append((places[lag:] - places[:-lag])[same])
+            of_kinds.append(sorted_kinds[lag:][same])
+        distances = np.concatenate(lags)[np.argsort(np.concatenate(of_kinds), kind="stable")]
+        tried = _most_frequent(distances, TRIED)
+        times = np.bincount(kinds)
+        ends = np.cumsum(times)
+        rare = np.flatnonzero(times >= STEPS)
+        for kind in rare[np.argsort(times[rare], kind="stable")][:TRIED]:
+            tried += _most_frequent(np.diff(places[ends[kind] - times[kind] : ends[kind]]), 1)
+        yield from (p for p in dict.fromkeys(tried) if p * STEPS <= len(self.body))
 
-    def _may_repeat(self, period: int) -> bool:
-        """Whether enough nodes in a row are of the kind of those a period later."""
-        return _REPEATED in bytes(map(operator.eq, self.kinds, self.kinds[period:]))
-
-    def _steps(self, period: int) -> _Steps:
-        """The longest repetition with that period."""
-        best, start = _Steps(0, period, 0), 0
-        for i in range(len(self.body) - period + 1):
-            last = self._repeats(i, period, start) if i + period < len(self.body) else -2
-            if last == -2:
-                if i > start:
+    def _steps(self, period: int, best: _Steps) -> _Steps:
+        """The longest repetition with that period, if it is longer than `best` and saves enough."""
+        for start, end in self._runs(period):
+            i = start
+            # What is left of the run must be enough; nodes of other kinds repeat nothing.
+            while i < end and (longest := (end - start) // period * period) >= LEAST and longest > best.saved():
+                last = self._repeats(i, period, start)
+                if last == -2:
                     best = max(best, _Steps(start, period, (i - start) // period + 1), key=_Steps.saved)
-                start = i + 1
-            else:
-                start = max(start, last + 1)
+                    start = i + 1
+                else:
+                    start = max(start, last + 1)
+                i += 1
+            if i == end > start:
+                best = max(best, _Steps(start, period, (end - start) // period + 1), key=_Steps.saved)
         return best
 
+    def _runs(self, period: int) -> list[tuple[int, int]]:
+        """Where enough nodes in a row are of the kind of those a period later: from the first up to the last."""
+        same = self.kinds[:-period] == self.kinds[period:]
+        if _REPEATED not in same.tobytes():
+            return []
+        edges = np.flatnonzero(np.diff(same, prepend=False, append=False)).tolist()
+        return [(start, end) for start, end in zip(edges[::2], edges[1::2]) if end - start >= LEAST]
+
     def _repeats(self, i: int, period: int, start: int) -> int:
-        """Whether a node does what the one a period later does: -2 if not, else the last node that both read as one.
-        The steps before begin at `start`."""
-        if self.kinds[i] != self.kinds[i + period] or not self._moves_on(i, period, i - period >= start):
+        """Whether a node does what the one of its kind a period later does: -2 if not, else the last node that both
+        read as one. The steps before begin at `start`."""
+        if not self._moves_on(i, period, i - period >= start):
             return -2
         last = -1
         for a, b, x, y in self.operands(i, i + period):
@@ -257,7 +281,7 @@ class _Repetitions:
         """With the step before, which reads from elsewhere what the others read from the step before them."""
         start, period = steps.start, steps.period
         first = start - period
-        if first < 0 or self.kinds[first:start] != self.kinds[start : start + period]:
+        if first < 0 or not np.array_equal(self.kinds[first:start], self.kinds[start : start + period]):
             return steps
         for i in range(first, start):
             if not self._moves_on(i + period, period, True):
@@ -467,6 +491,12 @@ class _Loop:
             node = Node(registry[name], given, (ref,), (result,))
             yield RecordedNode(node, registry[name], given, (ref,), (result,), self.where)
             ref = (node, 0)
+
+
+def _most_frequent(distances: np.ndarray, most: int) -> list[int]:
+    """The most frequent ones, those that come first before others."""
+    found, first, times = np.unique(distances, return_index=True, return_counts=True)
+    return found[np.lexsort((first, -times))[:most]].tolist()
 
 
 def _parameter(ref: Ref) -> Node:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import decimal
 import enum
 import functools
 import os
@@ -95,7 +94,6 @@ _KEYS: dict[type, Callable[[Any], Any]] = {
     np.ndarray: _numpy,
     range: lambda x: (range, x.start, x.stop, x.step),
     slice: lambda x: (slice, static_key(x.start), static_key(x.stop), static_key(x.step)),
-    decimal.Decimal: lambda x: (decimal.Decimal, x.as_tuple()),
     types.MethodType: _method,
     functools.partial: lambda x: (functools.partial, static_key(x.func), static_key(x.args), static_key(x.keywords)),
     **dict.fromkeys((datetime.datetime, datetime.date, datetime.time, datetime.timedelta), _text),
@@ -132,6 +130,8 @@ def _key_of_other(x: Any) -> Any:
             return (kind, base.__getnewargs__(x), _attributes(x))
         if base in _KEYS:
             return (kind, _KEYS[base](x), _attributes(x))
+        if base.__name__ == "Decimal" and base.__module__ == "decimal":  # a module that few programs load
+            return (kind, x.as_tuple(), _attributes(x))
     if dataclasses.is_dataclass(kind):
         fields = tuple([static_key(getattr(x, f.name, None)) for f in dataclasses.fields(kind)])
         return (kind, fields, _attributes(x)) if kind.__eq__ is not object.__eq__ else (kind, Same(x))

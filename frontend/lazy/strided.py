@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 
 #: Groups that compute fewer elements, all ops together, run op by op: a call of a kernel takes longer.
 SMALL = 16 * 1024
-#: What an op takes in graphs in which groups are looked for, in seconds.
-OP_SECONDS = 1e-5
-#: What it takes to look for groups in a graph, and in each op of it, in seconds.
-LOOKING, LOOKING_OP = 1e-3, 5e-5
 #: Steps of a program in which groups are looked for.
 MOST_STEPS = 20_000
 #: Bindings that a step remembers, for operands that lie in other ways.
@@ -223,15 +219,6 @@ def _address(x: np.ndarray) -> int:
 
 #: Programs of graphs, by their structure.
 _programs = LruCache(weigh=lambda program: program.nbytes)
-
-
-def pays(seconds: float, ops: int, spent: float) -> bool:
-    """Whether groups are worth being looked for, in so many ops that take so many seconds op by op.
-
-    Args:
-        spent: seconds that they have taken already, in earlier evaluations of the same structure.
-    """
-    return ops > 1 and seconds >= OP_SECONDS * ops and spent + seconds >= LOOKING + LOOKING_OP * ops
 
 
 def program_of_function(key: Any, f: GraphFunction, device: Device) -> OpProgram | None:

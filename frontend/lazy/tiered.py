@@ -53,7 +53,7 @@ class TieredExecutable(Executable):
         self._passing = passing
         self._program: Executable | None = None
         self._compiled: Sequence[RecordedNode] | None = None
-        self._counted: tuple[int, float, float] | None = None
+        self._measured: tuple[int, float, float] | None = None
         self._strided: OpProgram | None = None
         self._found_function: GraphFunction | None = None
 
@@ -92,10 +92,10 @@ class TieredExecutable(Executable):
                 if program is None and tier == "program":
                     program = self._program = self._make()
                 elif program is None:
-                    if not self._is_small:
+                    if self._has_groups:
                         self._grouped()
-                    count, _, seconds = self._costs
-                    if not structure.rests(count, seconds):
+                    fewest, _, seconds = self._costs
+                    if not (structure.rests(fewest, seconds) or structure.rests(self._count, seconds)):
                         program = self._program = self._due()
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
@@ -121,20 +121,32 @@ class TieredExecutable(Executable):
 
     @property
     def _costs(self) -> tuple[int, float, float]:
-        """How many ops there are, and what they take, in element operations and by NumPy."""
-        if self._counted is None:
-            found, body = self._ops.costs, self._rolled if self._ops.costs is None else ()
-            self._counted = found or (tiers.count(body), work(body), tiers.op_by_op_seconds(body))
-            self._ops.costs = self._counted
-        return self._counted
+        """How many ops there are at least, and what they take, in element operations and by NumPy."""
+        if self._measured is None:
+            body = self._function.body if self._ops.costs is None else ()
+            self._measured = self._ops.costs or (tiers.fewest(body), work(body), tiers.op_by_op_seconds(body))
+        return self._measured
 
     @property
-    def _is_small(self) -> bool:
-        """Whether all of it computes less than what is worth a kernel."""
-        return self._costs[1] < strided.SMALL
+    def _count(self) -> int:
+        """How many ops there are to compile."""
+        if self._ops.costs is None:
+            self._ops.costs = (tiers.count(self._rolled), *self._costs[1:])
+        return self._ops.costs[0]
+
+    @property
+    def _has_groups(self) -> bool:
+        """Whether it runs in groups: not if all of it computes less than what is worth a kernel, or takes less than it
+        takes to look for groups. A family has looked for those of all sizes."""
+        _, cost, seconds = self._costs
+        if cost < strided.SMALL:
+            return False
+        known = self._strided is not None or self._ops.origin is not None
+        return known or tiers.groups_pay(seconds, len(self._ops), self._structure.spent)
 
     def _run_ops(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        ops = self._ops if settings.tier == "ops" or (settings.tier == "auto" and self._is_small) else self._grouped()
+        tier = settings.tier
+        ops = self._ops if tier == "ops" or (tier == "auto" and not self._has_groups) else self._grouped()
         found = ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
 
@@ -183,8 +195,10 @@ def executable_of(
         if known is not None:
             return known
         if tiers.structures.get(key) is None:
-            body = rolled(f.body, f.outputs)[0]
-            if tiers.pays_at_once(body):
+            body = f.body
+            if tiers.pays_at_once(body, tiers.fewest(body)) and tiers.pays_at_once(
+                body, tiers.count(rolled(body, f.outputs)[0])
+            ):
                 return executables.get_or_wait(key, make)
             kept = kept_program(f.parameters, f.body, f.outputs, device, f.name)
             if kept is not None:

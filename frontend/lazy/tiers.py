@@ -58,6 +58,10 @@ AT_ONCE, CALLS = 0.25, 10
 LOOK = 0.03
 #: The part of what kernels for all sizes take that a program for these sizes alone would save, at most.
 GAIN = 0.25
+#: What an op takes in graphs in which groups are looked for, in seconds.
+OP_SECONDS = 1e-5
+#: What it takes to look for groups in a graph, and in each op of it, in seconds.
+LOOKING, LOOKING_OP = 1e-3, 5e-5
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -227,9 +231,22 @@ def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
         cost.learn(count(order), program.worked)
 
 
-def pays_at_once(order: Sequence[Node | RecordedNode]) -> bool:
-    """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it."""
-    seconds = cost.in_place(count(order))
+def groups_pay(seconds: float, ops: int, spent: float) -> bool:
+    """Whether groups are worth being looked for, in so many ops that take so many seconds op by op.
+
+    Args:
+        spent: seconds that they have taken already, in earlier evaluations of the same structure.
+    """
+    return ops > 1 and seconds >= OP_SECONDS * ops and spent + seconds >= LOOKING + LOOKING_OP * ops
+
+
+def pays_at_once(order: Sequence[Node | RecordedNode], ops: int) -> bool:
+    """Whether what `compile` was asked for is compiled in place: nobody notices, or a few calls make up for it.
+
+    Args:
+        ops: how many there are to compile.
+    """
+    seconds = cost.in_place(ops)
     return seconds <= AT_ONCE or CALLS * (op_by_op_seconds(order) - library_seconds(order)) >= seconds
 
 
@@ -246,6 +263,12 @@ def count(order: Iterable[Node | RecordedNode]) -> int:
         transforms = len(node.attrs["transforms"]) if node.op is APPLY else 0
         total += inner * GRADIENT**transforms if inner else 1
     return total
+
+
+def fewest(order: Iterable[Node | RecordedNode]) -> int:
+    """How many ops there are to compile at least: loops in place of repetitions leave one of each kind. To look for
+    repetitions takes as long as to run hundreds of ops."""
+    return len({(node.op, node.avals) for node in order})
 
 
 def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:

@@ -9,14 +9,12 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import optree
-
 from smelt.ir.aval import Aval
 from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .graph import Handle, Ref
 from .signatures import T
-from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
+from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, optree, plain, too_deep, walk
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:

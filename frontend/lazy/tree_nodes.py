@@ -15,10 +15,9 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import optree
 
 from smelt.ir import locks
 from smelt.ir.errors import TreeError, at_user_line, shown
@@ -27,6 +26,11 @@ from .core import hooks
 from .graph import Handle
 from .signatures import T
 from .static_keys import Same, static_key
+
+if TYPE_CHECKING:
+    import optree as optree
+else:  # a package in C, which an interrupted import may leave unusable
+    optree = locks.loaded("optree")
 
 __all__: list[str] = []
 

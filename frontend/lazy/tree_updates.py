@@ -10,13 +10,11 @@ import dataclasses
 from collections import deque
 from typing import Any
 
-import optree
-
 from smelt.ir.errors import TreeError, at_user_line
 
 from . import tree, tree_nodes
 from .arrays import array
-from .tree_nodes import NAMESPACE, attributes, is_adopted
+from .tree_nodes import NAMESPACE, attributes, is_adopted, optree
 
 __all__: list[str] = []
 

@@ -24,7 +24,7 @@ from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.exports import kept, put_back
-from ..lazy.graph import NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
+from ..lazy.graph import GIVEN, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
@@ -45,8 +45,9 @@ if TYPE_CHECKING:  # passes are loaded by the first compile
 
 #: Traces of one function after which a warning says what keeps changing.
 WARN_AFTER = 16
-#: Sizes that a function is traced for before it is traced for all, unless ``shapeless=True`` says that it can be.
-PATIENCE = 2
+#: Sizes that a function is traced for before it is traced for all, which takes as long as for many, unless
+#: ``shapeless=True`` says that it can be.
+PATIENCE = 4
 
 _ARRAYS = {array}
 
@@ -71,7 +72,8 @@ class CompiledFunction(Generic[P, R]):
         #: From so many sizes on the function is traced for all sizes.
         self._patience = 1 if self._shapeless else PATIENCE
         is_shared = inputs is None and outputs is None
-        self._store = versions_of(fun, pipeline) if is_shared else Versions(None, (inputs, outputs))
+        given = None if self._donations is None else self._donations.key  # what is given up is written where it lies
+        self._store = versions_of(fun, pipeline, given) if is_shared else Versions(None, (inputs, outputs))
         self._lock = locks.lock()
         self._repeated: RepeatedCall | None = None
         code = getattr(fun, "__code__", None)
@@ -270,6 +272,7 @@ class CompiledFunction(Generic[P, R]):
         if sizes is not None and (always or store.is_pure) and store.sized.waits(sizes, self._patience):
             with store.tracing(self._fun):
                 store.sized.met(sizes, found, trace)
+            return store.sized.find(sizes) or found  # what runs op by op for all sizes is known of it
         return found
 
     @staticmethod
@@ -336,9 +339,10 @@ class CompiledFunction(Generic[P, R]):
         names = names_of_arguments(self._fun, args, kwargs)
         parameters: list[Ref] = []
         inner = []
+        given = {} if self._donations is None else self._donations.arrays(args, kwargs)
         for x in leaves:
             if isinstance(x, array):
-                parameters.append(parameter(x.aval))
+                parameters.append(parameter(x.aval, GIVEN if len(parameters) in given else NO_ATTRS))
                 inner.append(wrap(parameters[-1]))
             else:
                 inner.append(unwrapped(x))

@@ -32,6 +32,7 @@ class Donations:
 
     Attributes:
         name: of the function.
+        key: equal for those of the same arguments.
     """
 
     def __init__(self, fun: Callable[..., Any], name: str, donate: Donate):
@@ -50,6 +51,7 @@ class Donations:
             raise AttributeValueError(at_user_line(message))
         self._numbers |= {i for i, n in enumerate(known) if n in self._names}
         self._names |= {known[i] for i in self._numbers if i < len(known)}
+        self.key = frozenset(self._names), frozenset(self._numbers)
 
     def arrays(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int, array]:
         """The arrays that a call gives up, by their numbers among all arrays of its arguments."""

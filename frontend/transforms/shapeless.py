@@ -1,7 +1,7 @@
 """One trace for all sizes: what `smelt.compile` keeps besides its programs.
 
 The function is traced on symbols (`smelt.ir.symbolic`) when it is called with the second sizes under
-``shapeless=True``, else with the third. What it asks of sizes becomes a guard, so where the guards hold, a trace for
+``shapeless=True``, else after a few more. What it asks of sizes becomes a guard, so where the guards hold, a trace for
 other sizes would record the same nodes with other sizes, which are computed. Where they do not, or where the function
 does with sizes what symbols cannot do, it is traced again; so is one of which the trace changes what it refers to, and
 without ``shapeless=True`` one for which that has changed since.

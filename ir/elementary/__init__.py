@@ -4,56 +4,20 @@ Each takes ``(k, x, ...)``, a `ScalarBuilder` and float32 or float64 `Scalar`s (
 float32), and emits straight-line arith/math ops: fma, select, bitcasts and integer arithmetic, no
 calls and no branches, so that loops around them vectorize. float32 code uses no float64. The
 ``complex_`` functions take and return complex numbers. ``docs/accuracy.md`` has the measured errors.
+The first use of one loads all: `import smelt` needs none.
 """
 
-from .complex import (
-    complex_abs,
-    complex_arccos,
-    complex_arccosh,
-    complex_arcsin,
-    complex_arcsinh,
-    complex_arctan,
-    complex_arctanh,
-    complex_cos,
-    complex_cosh,
-    complex_exp,
-    complex_expm1,
-    complex_log,
-    complex_log1p,
-    complex_log2,
-    complex_log10,
-    complex_power,
-    complex_sin,
-    complex_sinh,
-    complex_sqrt,
-    complex_tan,
-    complex_tanh,
-)
-from .exponential import (
-    exp,
-    exp2,
-    exp_half,
-    exp_nonpositive,
-    expm1,
-    log,
-    log1p,
-    log2,
-    log10,
-    power,
-    sigmoid,
-    sigmoid_half,
-)
-from .hyperbolic import arccosh, arcsinh, arctanh, cosh, sinh, tanh, tanh_half
-from .remainder import floor_mod
-from .special import erf, erf_half, erfinv
-from .trigonometric import arccos, arcsin, arctan, arctan2, cos, sin, sin_cos, tan
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "complex_abs",
-    "complex_arccos", "complex_arccosh", "complex_arcsin", "complex_arcsinh", "complex_arctan",
-    "complex_arctanh", "complex_cos", "complex_cosh", "complex_exp", "complex_expm1", "complex_log",
-    "complex_log1p", "complex_log2", "complex_log10", "complex_power", "complex_sin", "complex_sinh",
-    "complex_sqrt", "complex_tan", "complex_tanh", "cos", "cosh", "erf", "erf_half", "erfinv", "exp", "exp2",
-    "exp_half", "exp_nonpositive", "expm1", "floor_mod", "log", "log1p", "log2", "log10", "power", "sigmoid",
-    "sigmoid_half", "sin", "sin_cos", "sinh", "tan", "tanh", "tanh_half",
-]  # fmt: skip
+from .. import locks
+
+if TYPE_CHECKING:
+    from .functions import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    if name[:2] == "__" and name != "__all__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = locks.loaded(f"{__name__}.functions")
+    globals().update({known: getattr(found, known) for known in found.__all__})
+    return getattr(found, name)

@@ -39,6 +39,13 @@ def rows(x: np.ndarray, *given: Any) -> np.ndarray:
 
 def with_rows(combine: np.ufunc | None, x: np.ndarray, updates: np.ndarray, *given: Any) -> np.ndarray:
     """`Scatter.reference` of rows. `combine`: None replaces. `given`: the indices, the extents that they look into."""
+    out = np.array(x, order="C")
+    write_rows(combine, out, updates, *given)
+    return out
+
+
+def write_rows(combine: np.ufunc | None, out: np.ndarray, updates: np.ndarray, *given: Any) -> None:
+    """`with_rows` in the memory of x, which lies in row-major order."""
     *indices, extents = given
     places, inside = [], None
     for i, d in zip(indices, extents):
@@ -47,7 +54,6 @@ def with_rows(combine: np.ufunc | None, x: np.ndarray, updates: np.ndarray, *giv
             fits = (place >= 0) & (place < d)
             inside = fits if inside is None else inside & fits
         places.append(place)
-    out = np.array(x, order="C")
     flat = _flat(places, extents).reshape(-1)
     values = updates.reshape(flat.size, -1)
     if inside is not None:
@@ -59,7 +65,6 @@ def with_rows(combine: np.ufunc | None, x: np.ndarray, updates: np.ndarray, *giv
         out.reshape(-1)[flat] = values.reshape(-1)
     else:
         combine.at(out.reshape(-1), flat, values.reshape(-1))
-    return out
 
 
 def _flat(places: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:

@@ -35,7 +35,7 @@ from ..op import (
     require_dtype,
 )
 from ..scalar import Scalar, ScalarBuilder
-from .host_indexing import are_rows, rows, with_rows
+from .host_indexing import are_rows, rows, with_rows, write_rows
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -172,26 +172,26 @@ class Scatter(Op, name="scatter"):
 
     @silent
     def reference(self, x: np.ndarray, updates: np.ndarray, *indices: np.ndarray, axes: Ints, mode: Str) -> np.ndarray:
-        lead = updates.ndim - x.ndim
-        shape, window = updates.shape[:lead], updates.shape[lead:]
-        valid = np.ones(shape, bool)
-        offset = np.zeros(updates.shape, np.int64)  # row-major, of each element of updates
-        stride = 1
-        for a in reversed(range(x.ndim)):
-            line = np.arange(window[a]).reshape([-1 if i == a else 1 for i in range(x.ndim)])
-            if a in axes:
-                start, high = indices[axes.index(a)], x.shape[a] - window[a]
-                valid &= (start >= 0) & (start <= high)
-                line = _clip(start, high).reshape(*shape, *[1] * x.ndim) + line
-            offset += line * stride
-            stride *= x.shape[a]
         out = np.array(x, order="C")
-        flat, at, values = out.reshape(-1), offset[valid].reshape(-1), updates[valid].reshape(-1)
-        if mode == "set":
-            flat[at] = values
-        else:
-            _COMBINE[mode].at(flat, at, values)
+        _write_windows(out, updates, indices, axes, mode)
         return out
+
+    @silent
+    def write(self, out: np.ndarray, updates: np.ndarray, *indices: np.ndarray, axes: Ints, mode: Str) -> None:
+        """`reference` in the memory of x, which lies in row-major order."""
+        lead = updates.ndim - out.ndim
+        window = updates.shape[lead:]
+        if not lead:  # one window, which is a slice
+            starts = dict(zip(axes, map(int, indices)))
+            if all(0 <= start <= out.shape[a] - window[a] for a, start in starts.items()):
+                part = out[tuple([slice(starts.get(a, 0), starts.get(a, 0) + d) for a, d in enumerate(window)])]
+                part[...] = updates if mode == "set" else _COMBINE[mode](part, updates)
+            return
+        x, *places = [Aval(a.shape, dtypes.of(a.dtype)) for a in (out, *indices)]
+        if are_rows(x, places, axes, window):
+            write_rows(_COMBINE.get(mode), out, updates, *indices, out.shape[: len(axes)])
+        else:
+            _write_windows(out, updates, indices, axes, mode)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints, mode: Str) -> HostCall | None:
         x, updates, *indices = operands
@@ -334,6 +334,30 @@ class Scatter(Op, name="scatter"):
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _MODES = ("set", *_COMBINE)
 _WITH_ROWS = {mode: functools.partial(with_rows, _COMBINE.get(mode)) for mode in _MODES}
+
+
+def _write_windows(
+    out: np.ndarray, updates: np.ndarray, indices: Sequence[np.ndarray], axes: Ints, mode: Str
+) -> None:
+    """`Scatter.reference` in the memory of x, which lies in row-major order."""
+    lead = updates.ndim - out.ndim
+    shape, window = updates.shape[:lead], updates.shape[lead:]
+    valid = np.ones(shape, bool)
+    offset = np.zeros(updates.shape, np.int64)  # row-major, of each element of updates
+    stride = 1
+    for a in reversed(range(out.ndim)):
+        line = np.arange(window[a]).reshape([-1 if i == a else 1 for i in range(out.ndim)])
+        if a in axes:
+            start, high = indices[axes.index(a)], out.shape[a] - window[a]
+            valid &= (start >= 0) & (start <= high)
+            line = _clip(start, high).reshape(*shape, *[1] * out.ndim) + line
+        offset += line * stride
+        stride *= out.shape[a]
+    flat, at, values = out.reshape(-1), offset[valid].reshape(-1), updates[valid].reshape(-1)
+    if mode == "set":
+        flat[at] = values
+    else:
+        _COMBINE[mode].at(flat, at, values)
 
 
 def take_along(b: Builder, x: Value, index: Value, axis: int) -> Value:

@@ -73,6 +73,8 @@ LOADED_ON_USE = {
     "frontend": (
         "smelt.backends", "smelt.own_kernels", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept",
         "smelt.runtime.measure", "smelt.runtime.view", "smelt.ir.short",
+        # What the first steps of a program do without: trees, and what finds and keeps kernels of its graphs.
+        "smelt.lazy.tree", "smelt.lazy.strided", "smelt.lazy.written",
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),
@@ -192,7 +194,7 @@ def test_import_smelt_loads_no_compiler() -> None:
     """Only what devices are called, what arrays lie in, and how kernels are told."""
     rooms = ("smelt.passes", "smelt.backends", "smelt.tools", "smelt.fast")
     folders = [p.parent.name for p in (ROOT / "backends").glob("*/__init__.py")]
-    light = ["buffer", "counting", "device", "dlpack", "executable", "gpu.devices", "pool", "strided", *folders]
+    light = ["buffer", "counting", "device", "dlpack", "executable", "gpu.devices", "pool", *folders]
     found = [m for m in loaded_by_import() if m.startswith(rooms)]
     assert found == sorted(["smelt.backends", *(f"smelt.backends.{name}" for name in light)])
 
@@ -210,10 +212,16 @@ def test_what_few_programs_use_is_not_loaded() -> None:
     """By an array of numbers, and by functions of rows."""
     code = (
         "import sys; import smelt; smelt.fast.rms_norm(smelt.array([[1.0, 2.0]]), smelt.ones(2), 1e-5); "
-        "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.filed'); "
+        "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.filed', 'json', "
+        "'smelt.transforms.compile', 'smelt.lazy.strided', 'smelt.ir.elementary.functions'); "
         "print([name for name in late if name in sys.modules])"
     )
     assert run_python(code) == "[]"
+
+
+def test_functions_of_arrays_need_no_trees() -> None:
+    code = "import sys; import smelt; smelt.eval(smelt.exp(smelt.array([1.0]))); print('optree' in sys.modules)"
+    assert run_python(code) == "False"
 
 
 def test_modules_that_load_on_use_are_named() -> None:

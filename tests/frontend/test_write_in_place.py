@@ -13,6 +13,7 @@ import pytest
 import smelt
 from smelt.functions import updating
 from smelt.ir.errors import ShapeError
+from smelt.ir.settings import override
 from smelt.lazy import exports
 
 SHAPE = (64, 48, 40)
@@ -28,6 +29,11 @@ INDICES: dict[str, Any] = {
     "window": (slice(2, 5), slice(6, 40, 4), slice(None, None, -3)),
     "new axis": (3, None, slice(2, 4)),
     "element": (1, 2, 3),
+    "places": ([5, 9, 5],),
+    "places by NumPy": np.array([[3, -1], [0, 3]]),
+    "places of an array": lambda: smelt.array([7, 2, 60]),
+    "places and a slice": lambda: (smelt.array([1, 2]), slice(3, 9, 2), smelt.array([[0], [39]])),
+    "places of the last axis": lambda: (slice(4, 6), Ellipsis, smelt.array([1, 8], smelt.uint8)),
 }
 VALUES: dict[str, Callable[[Any, Any], Any]] = {
     "number": lambda x, part: 1,
@@ -52,6 +58,14 @@ def large(dtype: str = "float32", shape: tuple[int, ...] = SHAPE) -> Any:
     return found
 
 
+def both_indices(name: str) -> tuple[Any, Any]:
+    """An index with arrays of smelt, which have values, and one with NumPy's."""
+    made = INDICES[name]() if callable(INDICES[name]) else INDICES[name]
+    entries = made if type(made) is tuple else (made,)
+    smelt.eval(entries)
+    return made, tuple([np.array(e) if isinstance(e, smelt.array) else e for e in entries])
+
+
 def place(x: Any) -> int:
     node, i = x._ref
     return int(node.values[i].address) if node.values is not None else 0
@@ -69,8 +83,9 @@ def test_values(index: str, value: str) -> None:
         x = large(dtype)
         want = np.array(x)
         before = place(x)
-        x[INDICES[index]] = VALUES[value](x, want[INDICES[index]])
-        want[INDICES[index]] = 1
+        entries, plain = both_indices(index)
+        x[entries] = VALUES[value](x, want[plain])
+        want[plain] = 1
         if value not in ("lazy", "of itself") and smelt.default_device() == smelt.cpu:
             assert place(x) == before
         np.testing.assert_array_equal(np.array(x), want)
@@ -149,13 +164,14 @@ def test_memory_of_others_is_not_written() -> None:
     assert (constant == 1).all() and (np.array(x)[3] == 5).all()
 
 
-def test_traces_do_not_write() -> None:
+@pytest.mark.parametrize("places", [3, np.array([3])])
+def test_traces_do_not_write(places: Any) -> None:
     x = large()
     want = np.array(x)
 
     def written(y: Any) -> Any:
         y = smelt.array(y)
-        y[3] = 5
+        y[places] = 5
         return y.sum()
 
     for run in (smelt.compile(written), smelt.grad(written), smelt.vmap(written), smelt.checkpoint(written)):
@@ -213,3 +229,100 @@ def test_threads_that_read_meanwhile() -> None:
     for reader in readers:
         reader.join()
     assert not failures
+
+
+MODES: dict[str, Callable[[Any, Any], None]] = {"add": np.add.at, "multiply": np.multiply.at, "maximum": np.maximum.at}
+
+
+def _random_index(rng: np.random.Generator) -> Any:
+    start = int(rng.integers(0, SHAPE[0] - 1))
+    return [
+        start, slice(start, start + int(rng.integers(1, 5))), (slice(None), slice(7, 9)),
+        (Ellipsis, slice(None, None, -2)), rng.integers(-SHAPE[0], SHAPE[0], 3),
+        (rng.integers(0, 9, (2, 1)), slice(1, 4), rng.integers(0, 9, 2)),
+    ][rng.integers(0, 6)]  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", ["ops", "program", "auto"])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_updates(seed: int, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains of updates, now and then evaluated, of arrays that others keep, view, capture or have yet to use."""
+    monkeypatch.setattr(updating, "NOTED", 1)
+    monkeypatch.setattr(updating, "LARGE", 1 if seed % 2 else 1 << 40)
+    rng = np.random.default_rng(seed)
+    x = large("float32")
+    want = np.array(x)
+    seen: list[tuple[Callable[[], Any], np.ndarray]] = []
+    with override(tier=tier):
+        for _ in range(14):
+            index = _random_index(rng)
+            what = rng.choice(["set", "lazy", "itself", *MODES])
+            shape = want[index].shape
+            value: Any = rng.integers(-3, 4, shape).astype(np.float32)
+            entries = index if type(index) is tuple else (index,)
+            known = tuple([smelt.array(e) if isinstance(e, np.ndarray) else e for e in entries])
+            if what in MODES:
+                x = getattr(x.at[known], what)(smelt.array(value))
+                MODES[what](want, index, value)
+            else:
+                made = {"lazy": smelt.array(value) * 2, "itself": x[0, 0, 0] + value, "set": value}
+                written = {"lazy": value * 2, "itself": want[0, 0, 0] + value, "set": value}
+                x[known] = made.pop(what)
+                made.clear()
+                want[index] = written[what]
+            if rng.random() < 0.3:
+                name = rng.choice(sorted(set(OTHERS) - {"a compiled function"}))
+                seen.append((OTHERS[name](x), np.array(OTHERS[name](smelt.array(want.copy()))())))
+            if rng.random() < 0.3:
+                smelt.eval(x)
+                np.testing.assert_array_equal(np.array(x), want)
+                x = smelt.array(x) if rng.random() < 0.3 else x
+        np.testing.assert_array_equal(np.array(x), want)
+        for show, expected in seen:
+            np.testing.assert_array_equal(np.array(show()), expected)
+
+
+def test_updates_that_run_later_copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    if smelt.default_device() != smelt.cpu:
+        pytest.skip("arrays of other devices are copied")
+    monkeypatch.setattr(updating, "NOTED", 1)
+    x = large()
+    rows, want, before = smelt.array([3, 5, 3]), np.array(x), place(x)
+    smelt.eval(rows)
+    for i in range(6):
+        x = x.at[rows].add(i)
+        np.add.at(want, [3, 5, 3], np.float32(i))
+        x[i : i + 1] = smelt.ones(SHAPE[1:]) * i
+        want[i] = i
+    smelt.eval(x)
+    assert place(x) == before
+    np.testing.assert_array_equal(np.array(x), want)
+
+
+def test_transformations_of_what_is_updated_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note of an update is a value like any other to what comes after it, and none inside of transformations."""
+    monkeypatch.setattr(updating, "NOTED", 1)
+    x, rows = large(), smelt.array([1, 4])
+
+    def loss(y: Any) -> Any:
+        return (y.at[rows].multiply(3.0) ** 2).sum()
+
+    want = np.array(x)
+    want[[1, 4]] *= 2
+    noted = x.at[rows].multiply(2.0)
+    gradient = np.array(smelt.grad(loss)(noted))
+    expected = 2 * want
+    expected[[1, 4]] *= 9
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+    several = smelt.vmap(lambda i: noted.at[i].add(1.0))(smelt.array([0, 1]))
+    assert np.array(several)[1, 1, 0, 0] == want[1, 0, 0] + 1
+    np.testing.assert_array_equal(np.array(smelt.compile(lambda y: y.at[rows].add(1.0))(noted))[1], want[1] + 1)
+    np.testing.assert_array_equal(np.array(noted), want)
+
+
+def test_checked_updates_name_an_index_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(updating, "NOTED", 1)
+    x = large()
+    with override(check=True), pytest.raises(IndexError, match="lies outside"):
+        x[smelt.array([3, 999])] = 1
+        smelt.eval(x)

@@ -107,6 +107,7 @@ FUNCTIONS = {
     "frontend/nn/layers/distributed.py _gather_mean": "the groups there are",
     "frontend/nn/layers/distributed.py _pair": "the groups there are",
     "ir/dtypes.py promote": "pairs of dtypes",
+    "ir/errors.py _folders_of": "two sets of packages",
     "ir/mlir.py module": "the modules of the bindings",
     "ir/numpy_blas.py lapack_function": "sixty names",
     "passes/kernels/place.py needs": "goes with the call around it",

@@ -1,4 +1,4 @@
-"""`smelt.compile` called with one shape after another: from the third on one trace serves all, where none can tell."""
+"""`smelt.compile` called with one shape after another: after a few one trace serves all, where none can tell."""
 
 from __future__ import annotations
 

@@ -250,3 +250,75 @@ def test_one_array_given_up_by_many_threads() -> None:
             with ThreadPoolExecutor(4) as threads:
                 for found in threads.map(run, range(4)):
                     assert found is None or np.allclose(found, want, 1e-5)
+
+
+SPLICES: dict[str, Callable[[smelt.array, smelt.array, smelt.array], smelt.array]] = {
+    "slice_update": lambda x, v, i: smelt.slice_update(x, v, i[:1], (0,)),
+    "rows that are added": lambda x, v, i: x.at[i].add(v),
+    "rows that are set": lambda x, v, i: _set(x, i, v),
+    "a slice": lambda x, v, i: _set(x, slice(3, 6), v),
+    "a slice backwards": lambda x, v, i: _set(x, slice(6, 3, -1), v),
+    "a slice that is added": lambda x, v, i: x.at[4:7].add(v * 2),
+    "a window": lambda x, v, i: _set(x, (slice(3, 6), slice(5, 9)), v[:, 5:9]),
+    "an element": lambda x, v, i: _set(x, (2, -1), v[0, 0]),
+    "values of what was read before": lambda x, v, i: x.at[i].set(v + x.sum()),
+}
+#: Those that may not be written where they lie: what is read is written over.
+ELSEWHERE: dict[str, Callable[[smelt.array, smelt.array, smelt.array], Any]] = {
+    "values of itself": lambda x, v, i: x.at[i].set(x[i[::-1]] * 2),
+    "every other row": lambda x, v, i: _set(x, slice(0, 6, 2), v),
+    "two updates": lambda x, v, i: _set(x.at[i].add(v), slice(1, 4), v),
+    "kept besides": lambda x, v, i: (x, _set(smelt.array(x), slice(1, 4), v)),
+    "read afterwards": lambda x, v, i: (_set(smelt.array(x), slice(1, 4), v), x.sum(axis=0)),
+}
+
+
+def _set(x: smelt.array, index: Any, value: Any) -> smelt.array:
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize("tier", ["program", "auto", "ops"])
+@pytest.mark.parametrize("name", [*SPLICES, *ELSEWHERE])
+def test_only_the_splice_is_written(name: str, tier: str) -> None:
+    f = SPLICES.get(name) or ELSEWHERE[name]
+    v, i = x_of(1, 3, N), smelt.array([7, 2, 250])
+    smelt.eval(v, i)
+    with override(tier=tier):
+        plain, donated = smelt.compile(f), smelt.compile(f, donate=0)
+        for seed in range(3):
+            wanted = smelt.utils.tree_map(np.array, plain(x_of(seed), v, i))
+            x = x_of(seed)
+            before = address(x) if tier == "program" else 0
+            held = smelt.array(x) if seed == 1 else None  # somebody else has it
+            found = donated(x, v, i)
+            smelt.utils.tree_map(lambda a, b: np.testing.assert_array_equal(np.array(a), b), found, wanted)
+            if held is not None:
+                np.testing.assert_array_equal(np.array(held), np.array(x_of(seed)))
+            elif tier == "program" and name in SPLICES:
+                assert address(found) == before
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "bool_", "complex64", "float64"])
+def test_splices_of_every_kind(dtype: str) -> None:
+    kind = getattr(smelt, dtype)
+    f = smelt.compile(lambda x, v: smelt.slice_update(x, v, smelt.array([5]), (0,)), donate="x")
+    for donated in (True, False):
+        x, v = (x_of(0, 8 * N, N) * 3).astype(kind), (x_of(1, 2, N) * 3).astype(kind)
+        smelt.eval(x, v)
+        want = np.array(x)
+        want[5:7] = np.array(v)
+        held = None if donated else smelt.array(x)
+        with override(tier="program"):
+            np.testing.assert_array_equal(np.array(f(x, v)), want)
+        del held
+
+
+def test_a_gradient_of_a_splice_of_what_is_given() -> None:
+    f = smelt.compile(smelt.grad(lambda x, v: (_set(x, slice(2, 5), v) ** 2).sum(), argnums=(0, 1)), donate=0)
+    x, v = x_of(0), x_of(1, 3, N)
+    want = 2 * np.array(x)
+    want[2:5] = 0
+    dx, dv = f(x, v)
+    np.testing.assert_allclose(np.array(dx), want, rtol=1e-6)
+    np.testing.assert_allclose(np.array(dv), 2 * np.array(v), rtol=1e-6)

@@ -98,6 +98,7 @@ class _Both:
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Both]:
     found = _Both()
     monkeypatch.setattr(direct, "bound_program", found)
+    monkeypatch.setattr(families, "PATIENCE", 1)
     families.families.clear()
     direct._programs.clear()
     with override(tier="ops"):

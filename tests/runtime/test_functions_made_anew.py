@@ -53,7 +53,7 @@ def test_what_was_asked_for_again_is_not_compiled_again(monkeypatch: pytest.Monk
 
 
 def test_what_they_take_together_brings_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "pays_at_once", lambda body: False)
+    monkeypatch.setattr(tiers, "pays_at_once", lambda *args: False)
     cost = tiers.CompileCost()
     monkeypatch.setattr(tiers, "cost", cost)
     monkeypatch.setattr(cost, "in_place", lambda ops: limit)

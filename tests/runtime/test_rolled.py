@@ -14,7 +14,7 @@ import smelt
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
 from smelt.lazy.graph import snapshot
-from smelt.lazy.rolled import LEAST, _Repetitions, rolled, searched
+from smelt.lazy.rolled import LEAST, _Repetitions, _Steps, rolled, searched
 
 
 def both(make: Callable[[], Any], rtol: float = 1e-4) -> list[np.ndarray]:
@@ -314,6 +314,40 @@ def test_random_loops(seed: int) -> None:
         return [*state, *before, *kept, *new]
 
     both(make, rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_longest_repetition_is_found(seed: int) -> None:
+    """Beside a search that looks at every node for every period."""
+    rng = random.Random(seed)
+    w, x = [start(4, 4) for _ in range(3)], start(2, 4)
+    names = [rng.choice(("product", "tanh", "add", "number", "back")) for _ in range(rng.randint(2, 12))]
+    back, changes = rng.choice((1, 1, 2)), rng.random() < 0.3
+    before = [x]
+    h = x
+    for t in range(rng.randint(20, 50)):
+        for name in names:
+            if name == "product":
+                h = h @ w[t % 3 if changes else 0]
+            elif name == "back":
+                h = h + before[-min(back, len(before))]
+            else:
+                h = {"tanh": smelt.tanh(h), "add": h + x, "number": h * float(t % 3)}[name]
+        before.append(h)
+        if rng.random() < 0.03:
+            h = smelt.exp(-h)
+    function = _Repetitions(snapshot(topological([h._ref])), [h._ref], rng.random() < 0.7)
+    kinds = function.kinds.tolist()
+    best = 0
+    for period in function._periods():
+        since = 0
+        for i in range(len(kinds) - period):
+            last = function._repeats(i, period, since) if kinds[i] == kinds[i + period] else -2
+            since = i + 1 if last == -2 else max(since, last + 1)
+            best = max(best, max(i + 1 - since, 0) // period * period)
+    found = max((function._steps(p, _Steps(0, 1, 0)).saved() for p in function._periods()), default=0)
+    assert found == best if best >= LEAST else found < LEAST
+    assert (function.steps() is None) == (best < LEAST)
 
 
 def test_repetitions_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -502,3 +502,14 @@ def test_where_a_program_is_asked_for_the_first_step_is_one_too() -> None:
         for _ in range(3):
             step(x)
     assert explained.count == 2
+
+
+@pytest.mark.tier("auto")
+def test_repetitions_are_looked_for_when_a_compile_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    monkeypatch.setattr(evaluate, "_rolled", lambda *args: searched.append(0))
+    x = smelt.array(np.arange(4.0, dtype=np.float32))
+    for i in range(200):
+        x = smelt.sin(x) + i % 7
+    smelt.eval(x)
+    assert not searched
