@@ -209,6 +209,16 @@ def test_random_numbers_are_smelts() -> None:
     assert f(smelt.ones(4096)).tolist() == first.tolist()
 
 
+def test_wide_floats_are_computed_and_drawn_as_such() -> None:
+    f = smelt.from_torch(lambda x: torch.nn.functional.adaptive_avg_pool1d(x, 3), torch.ones(1, 1, 7).double())
+    x = np.random.default_rng(0).normal(size=(1, 1, 7))
+    wanted = torch.nn.functional.adaptive_avg_pool1d(torch.from_numpy(x), 3).numpy()
+    np.testing.assert_allclose(np.asarray(f(smelt.array(x, smelt.float64))), wanted, rtol=1e-15)
+    drawn = smelt.from_torch(lambda x: torch.rand_like(x) + x, torch.zeros(64).double())(smelt.zeros(64, smelt.float64))
+    assert drawn.dtype is smelt.float64
+    assert not np.array_equal(np.asarray(drawn), np.asarray(drawn.astype(smelt.float32)).astype(np.float64))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:

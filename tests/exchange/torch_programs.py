@@ -128,6 +128,7 @@ CASES: dict[str, Case] = {
     "sorts": (lambda x: [x.sort(1), x.sort(0, descending=True), x.argsort(1), x.topk(3), x.topk(2, 0, largest=False),
                          x.msort(), x.kthvalue(2, 1), x.median(1), x.median(), x.nanmedian(0)], [x]),
     "mode": (lambda n: n.mode(1)[0], [whole]),
+    "mode of many": (lambda n: n.mode()[0], [torch.arange(150_000) // 7 * 3 % 100_000]),
     "unique": (lambda n: torch.unique(n, return_inverse=True, return_counts=True), [torch.tensor([3, 1, 3, 2])]),
     # products
     "products": (lambda x, y: [x @ y.T, torch.mv(x, y[0]), torch.outer(x[0], y[0]), torch.dot(x[0], y[0]), F.linear(x,
@@ -161,6 +162,7 @@ CASES: dict[str, Case] = {
                            F.max_pool1d(x[0], 2), F.avg_pool1d(x[0], 3), F.lp_pool2d(x.abs(), 2, 2)], [picture]),
     "adaptive pooling": (lambda x: [F.adaptive_avg_pool2d(x, 3), F.adaptive_max_pool2d(x, 3, return_indices=True),
                                     F.adaptive_avg_pool1d(x[0], 5)], [picture]),
+    "adaptive pooling of many": (lambda x: F.adaptive_avg_pool1d(x, 70_001).sum(), [torch.ones(1, 100_000)]),
     "resampling": (lambda x: [F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 11), mode="bilinear"),
                               F.interpolate(x, scale_factor=0.5, mode="bicubic"), F.pixel_shuffle(x.repeat(1, 4, 1, 1),
                                                                                                   2)],

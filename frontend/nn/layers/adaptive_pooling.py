@@ -31,6 +31,21 @@ def _windows(extent: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     return places.astype(np.int32), (steps < lengths) / lengths
 
 
+def pooled(x: array, axis: int, count: int, mean: bool) -> array:
+    """The means, or largest elements, of `count` windows along an axis."""
+    before, extent, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    pool = smelt.sum if mean else smelt.max
+    if extent % count == 0:
+        x = pool(x.reshape(*before, count, extent // count, *behind), axis=axis + 1)
+        return x / (extent // count) if mean else x
+    places, weights = _windows(extent, count)
+    x = smelt.take(x, smelt.array(places.reshape(-1)), axis=axis).reshape(*before, *places.shape, *behind)
+    if mean:
+        dtype = x.dtype if smelt.issubdtype(x.dtype, smelt.floating) else smelt.float32
+        x = x * smelt.array(weights, dtype).reshape(*weights.shape, *(1,) * len(behind))
+    return pool(x, axis=axis + 1)
+
+
 class _AdaptivePool(Module):
     """What the kinds share: windows along an axis after the other."""
 
@@ -63,21 +78,8 @@ class _AdaptivePool(Module):
             )
         for axis, count in enumerate(self._output_size, 1):
             if count is not None:
-                x = self._along(x, axis, count)
+                x = pooled(x, axis, count, self._mean)
         return x
-
-    def _along(self, x: array, axis: int, count: int) -> array:
-        before, extent, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
-        pool = smelt.sum if self._mean else smelt.max
-        if extent % count == 0:
-            x = pool(x.reshape(*before, count, extent // count, *behind), axis=axis + 1)
-            return x / (extent // count) if self._mean else x
-        places, weights = _windows(extent, count)
-        x = smelt.take(x, smelt.array(places.reshape(-1)), axis=axis).reshape(*before, *places.shape, *behind)
-        if self._mean:
-            dtype = x.dtype if smelt.issubdtype(x.dtype, smelt.floating) else smelt.float32
-            x = x * smelt.array(weights, dtype).reshape(*weights.shape, *(1,) * len(behind))
-        return pool(x, axis=axis + 1)
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):

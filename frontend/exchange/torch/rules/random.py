@@ -6,35 +6,27 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.dtypes import DType
 
 from ..graph import Node, converted, rule
-
-
-def _drawn(n: Node, draw: Any) -> array:
-    """Of a float dtype that `smelt.random` draws."""
-    kind: DType = n.dtype if n.dtype.size <= 4 else smelt.float32
-    return draw(kind)
 
 
 @rule("aten.rand", "aten.rand_like", "aten.uniform")
 def _rand(n: Node, like: Any, *limits: Any) -> array:
     shape = _shape(like)
     low, high = (limits[0], limits[1]) if n.op.startswith("aten.uniform") else (0.0, 1.0)
-    return _drawn(n, lambda kind: smelt.random.uniform(low, high, shape, kind))
+    return smelt.random.uniform(low, high, shape, n.dtype)
 
 
 @rule("aten.randn", "aten.randn_like", "aten.normal_functional")
 def _randn(n: Node, like: Any, *moments: Any) -> array:
     shape = _shape(like)
     mean, deviation = (moments[0], moments[1]) if "functional" in n.op else (0.0, 1.0)
-    return _drawn(n, lambda kind: smelt.random.normal(shape, kind)) * deviation + mean
+    return smelt.random.normal(shape, n.dtype) * deviation + mean
 
 
 @rule("aten.normal")
 def _normal(n: Node, mean: Any, deviation: Any, *rest: Any) -> array:
-    shape = tuple(n.fakes[0].shape)
-    return _drawn(n, lambda kind: smelt.random.normal(shape, kind)) * deviation + mean
+    return smelt.random.normal(tuple(n.fakes[0].shape), n.dtype) * deviation + mean
 
 
 def _shape(like: Any) -> tuple[int, ...]:

@@ -88,9 +88,11 @@ def _mode(n: Node, x: array, dim: int, keep: bool) -> list[array]:
     """The most frequent element, of several the smallest; the last place that has it."""
     line = smelt.moveaxis(x, dim, -1)
     ordered = smelt.sort(line, -1)
-    counts = smelt.sum(ordered[..., :, None] == ordered[..., None, :], -1)
-    best = smelt.take_along_axis(ordered, smelt.argmax(counts, -1, True), -1)
-    at = smelt.max(smelt.where(line == best, smelt.arange(line.shape[-1]), -1), -1, True)
+    place = smelt.broadcast_to(smelt.arange(line.shape[-1]), line.shape)
+    same = smelt.pad(ordered[..., 1:] == ordered[..., :-1], [(0, 0)] * (line.ndim - 1) + [(1, 0)])
+    since = place - smelt.cummax(smelt.where(same, 0, place), axis=-1)  # how many equal ones stand before each
+    best = smelt.take_along_axis(ordered, smelt.argmax(since, -1, True), -1)
+    at = smelt.max(smelt.where(line == best, place, -1), -1, True)
     found = [smelt.moveaxis(v, -1, dim) for v in (best, at)]
     return found if keep else [smelt.squeeze(v, dim) for v in found]
 

@@ -14,6 +14,7 @@ import numpy as np
 import smelt
 from smelt import array
 
+from ....nn.layers.adaptive_pooling import pooled
 from ...windows import Windows, convolved, larger, lowest, transposed
 from ..graph import Node, rule
 
@@ -100,15 +101,9 @@ def _max_pool_backward(n: Node, g: array, x: array, *options: Any) -> array:
 
 @rule("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_avg_pool1d")
 def adaptive_average(n: Node, x: array, sizes: list[int]) -> array:
-    """Windows that part an axis as evenly as integers can; each is a row of a matrix."""
-    rank = len(sizes)
-    for axis, size in zip(range(x.ndim - rank, x.ndim), sizes):
-        extent = x.shape[axis]
-        rows = np.zeros((size, extent), np.float32)
-        for i in range(size):
-            start, stop = i * extent // size, -(-(i + 1) * extent // size)
-            rows[i, start:stop] = 1 / (stop - start)
-        x = smelt.moveaxis(smelt.matmul(smelt.moveaxis(x, axis, -1), smelt.array(rows.T).astype(x.dtype)), -1, axis)
+    """Windows that part an axis as evenly as integers can."""
+    for axis, size in enumerate(sizes, x.ndim - len(sizes)):
+        x = pooled(x, axis, size, mean=True) if size else x[(slice(None),) * axis + (slice(0),)]
     return x
 
 
