@@ -39,10 +39,11 @@ class CpuKernel(VectorKernel):
     """One ``func.func`` on memrefs under construction.
 
     bfloat16 is stored as its bits and converted by integer arithmetic: LLVM's own bfloat16 needs
-    instructions or libraries that a CPU may lack.
+    instructions or libraries that a CPU may lack. float16 is stored so, too: vectors of halves do not go past the
+    caches where a CPU computes with them.
     """
 
-    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16}
+    stored_as = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16, dtypes.float16: dtypes.uint16}
 
     def scratch(self, size: int, dtype: DType) -> Memory:
         """Thread-local memory of `size` elements, on the stack."""

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
 from smelt.ir.builder import Function, Value
+from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, linearize
 from smelt.ir.kinds import Fusible
-from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.ir.scalar import INDEX, Scalar
 
 from .donations import in_place
-from .kernel import CpuKernel, KernelModule, Memory, as_bytes
+from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .short_maps import build_short_map
-from .streaming import LINE_BYTES, Read, emit_line, follows, is_large, prefetch
+from .streaming import LINE_BYTES, Read, emit_line, follows, is_large, piece_length, prefetch
+from .vectors import INTERLEAVED_BYTES
 
 #: A map of no more elements is one kernel, however its elements are computed.
 WHOLE = 16 * 1024
-#: The blocks in which a transpose runs.
-BLOCK_ROWS = 64
-BLOCK_COLUMNS = 64
-#: Length of a line of a block that was copied into L1: no power of two, so that columns do not collide.
-BLOCK_PITCH = 80
+#: Rows and columns of the blocks in which a transpose runs, at least, and the bytes of each in an array: what is read
+#: of a page, and what is written to one at a time.
+BLOCK, ROW_BYTES = 64, 128
 #: Lanes of a vector, at most.
 LANES = 16
 #: Operands of a transpose kernel that are copied block by block.
@@ -94,65 +94,101 @@ def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence
     return ScheduledKernel(name, body, nest.split, operands, in_place=in_place(plans[0]))
 
 
+@dataclass(frozen=True)
+class _Staged:
+    """An operand that is contiguous along the rows of a block, of which a block is copied into L1.
+
+    Attributes:
+        plain: lines of it for columns, where elements are read one by one; those that lie as they do here can be
+            turned as they are read, and need none.
+        turned: lines for rows, so that a line of the results reads neighbours; complex numbers stay as they are.
+    """
+
+    value: Value
+    place: Coordinates
+    plain: Memory | None
+    turned: Memory | None
+
+    @classmethod
+    def of(cls, k: CpuKernel, v: Value, at: Coordinates, rows: Fused, size: tuple[int, int]) -> _Staged:
+        """Memory for blocks of a `size`."""
+        height, width = size
+        direct = not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
+        plain = None if direct else k.scratch(width * _pitch(height, v.dtype), v.dtype)
+        turned = None if v.dtype.is_complex else k.scratch(height * _pitch(width, v.dtype), v.dtype)
+        return cls(v, at, plain, turned)
+
+
+def _pitch(length: int, dtype: DType) -> int:
+    """From line to line of a block in L1: an odd number of lines of memory, so that columns do not collide."""
+    return length + LINE_BYTES // dtype.size
+
+
 def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[Fused], across: int) -> ScheduledKernel:
     """A map in blocks of two loops, each of which is contiguous for some access."""
     body = plan.body
     rows, columns = loops[across], loops[-1]
-    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=BLOCK_ROWS)
-    k, outputs, lo, hi = start_kernel(module, name, body)
-    staged = [
-        (v, at, k.scratch(BLOCK_COLUMNS * BLOCK_PITCH, compute_dtype(v.dtype)))
-        for v, at in plan.loads
+    crossing = [
+        (v, at) for v, at in plan.loads
         if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
-    ][:STAGED]
+    ][:STAGED]  # fmt: skip
+    height = max([BLOCK, *(ROW_BYTES // v.dtype.size for v, _ in crossing)])
+    width = max(BLOCK, piece_length([v.dtype for v in body.returns]))
+    nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=height)
+    k, outputs, lo, hi = start_kernel(module, name, body)
+    staged = [_Staged.of(k, v, at, rows, (height, width)) for v, at in crossing]
 
-    #: their blocks turned, so that a line of the results reads neighbours; complex numbers stay as they are
-    turned = {
-        (v, at): k.scratch(BLOCK_ROWS * BLOCK_PITCH, memory.aval.dtype)
-        for v, at, memory in staged if not memory.aval.dtype.is_complex
-    }  # fmt: skip
-
-    def stage(v: Value, at: Coordinates, memory: Memory, block: tuple[Scalar, ...]) -> None:
+    def stage(s: _Staged, block: tuple[Scalar, ...]) -> None:
         """Copy a block of an operand into L1, line by line of the operand; fetch the line of the next block."""
         first, last, left, right = block
-        ahead = _next_strip(v, at, rows, columns)
+        ahead = _next_strip(s.value, s.place, rows, columns, width)
+
+        def fetch(j: Scalar) -> None:
+            if ahead:
+                with k.at_position(columns, j), k.at_position(rows, first):
+                    at = k.index(linearize(s.place, s.value.shape))
+                    prefetch(k, k.memory[s.value], at, ahead, height)
+
+        if s.plain is None:
+            _read_turned(k, s, (rows, columns), block, _pitch(width, s.value.dtype), fetch)
+            return
+        memory, pitch = s.plain, _pitch(height, s.plain.aval.dtype)
 
         def copy_line(j: Scalar) -> None:
-            if ahead:
-                with k.at_position(rows, first):
-                    prefetch(k, k.memory[v], k.index(linearize(at, v.shape)), ahead, BLOCK_ROWS)
+            fetch(j)
             k.loop(rows, first, last, lambda i: copy(i, j))
 
         def copy(i: Scalar, j: Scalar) -> None:
-            k.write(_load_early(k, v, at), memory, (j - left) * BLOCK_PITCH + (i - first))
+            k.write(_load_early(k, s.value, s.place), memory, (j - left) * pitch + (i - first))
 
         k.loop(columns, left, right, copy_line)
-        if (v, at) in turned:
-            _turn(k, memory, turned[v, at], last - first, right - left)
+        if s.turned is not None:
+            _turn(k, memory, s.turned, (last - first, right - left), (pitch, _pitch(width, memory.aval.dtype)))
 
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
 
         def strip(left: Scalar) -> None:
-            right = k.op("arith.minui", [left + BLOCK_COLUMNS, end], INDEX)
-            for v, at, memory in staged:
-                stage(v, at, memory, (first, last, left, right))
+            right = k.op("arith.minui", [left + width, end], INDEX)
+            for s in staged:
+                stage(s, (first, last, left, right))
             k.loop(rows, first, last, lambda i: line(i - first, left, right))
 
-        k.loop(None, k.const(0, INDEX), end, strip, step=BLOCK_COLUMNS)
+        k.loop(None, k.const(0, INDEX), end, strip, step=width)
 
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
-    lines = {(v, at) for v, at, _ in staged}
-    reads = [Read(k.memory[v], at, BLOCK_COLUMNS) for v, at in plan.loads if (v, at) not in lines]
+    reads = [Read(k.memory[v], at, width) for v, at in plan.loads if (v, at) not in crossing]
 
     def line(i: Scalar, left: Scalar, right: Scalar) -> None:
         def values() -> list[Scalar]:
             j = k.loops[columns.names[0]][1] - left
-            for v, at, memory in staged:
-                if (v, at) in turned:
-                    k.scopes[-1][v, at] = k.read(turned[v, at], i * BLOCK_PITCH + j)
+            for s in staged:
+                if s.turned is not None:
+                    x = k.read(s.turned, i * _pitch(width, s.turned.aval.dtype) + j)
                 else:
-                    k.scopes[-1][v, at] = k.read(memory, j * BLOCK_PITCH + i)
+                    assert s.plain is not None
+                    x = k.read(s.plain, j * _pitch(height, s.plain.aval.dtype) + i)
+                k.scopes[-1][s.value, s.place] = x
             return [k.value(v, plan.places[v]) for v in body.returns]
 
         emit_line(k, columns, left, right, targets, values, reads)
@@ -163,27 +199,76 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
 
 
-def _turn(k: CpuKernel, source: Memory, target: Memory, rows: Scalar, columns: Scalar) -> None:
-    """A block with its lines for columns, square by square in registers; the last squares reach beyond it."""
-    source, target = as_bytes(source), as_bytes(target)
-    lanes = min(LANES, LINE_BYTES // source.aval.dtype.size)
+def _lanes(dtype: DType) -> int:
+    """The side of the squares in which elements are turned: lines of what is narrow are interleaved."""
+    return min(LANES, (INTERLEAVED_BYTES if dtype.size <= 2 else LINE_BYTES) // dtype.size)
+
+
+def _read_turned(
+    k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], pitch: int,
+    fetch: Callable[[Scalar], None],
+) -> None:  # fmt: skip
+    """A block of an operand with its lines for rows, square by square in registers; what is left of it one by one."""
+    rows, columns = loops
+    first, last, left, right = block
+    source, target = k.memory[s.value], s.turned
+    assert target is not None
+    lanes = _lanes(source.aval.dtype)
+    below, behind = (
+        low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
+        for low, high in ((first, last), (left, right))
+    )
+
+    def where(i: Scalar, j: Scalar) -> Scalar:
+        return (i - first) * pitch + (j - left)
 
     def square(i: Scalar, j: Scalar) -> None:
-        read, written = ([(a + n) * BLOCK_PITCH + b for n in range(lanes)] for a, b in ((j, i), (i, j)))
+        with k.at_position(rows, i):
+            places = []
+            for n in range(lanes):
+                with k.at_position(columns, j + n):
+                    places.append(k.index(linearize(s.place, s.value.shape)))
         with k.vectors(lanes):
-            for x, at in zip(k.transposed([k.load_vector(source, at) for at in read]), written):
-                k.store_vector(x, target, at)
+            lines = k.transposed([k.load_bits(source, at) for at in places])
+            for n, x in enumerate(lines):
+                k.store_bits(x, target, where(i + n, j))
 
-    zero = k.const(0, INDEX)
+    def strip(j: Scalar) -> None:
+        k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
+        k.loop(None, first, below, lambda i: square(i, j), step=lanes)
+
+    def each(i: Scalar, j: Scalar) -> None:
+        k.write(k.load(s.value, s.place), target, where(i, j))
+
+    k.loop(None, left, behind, strip, step=lanes)
+    k.loop(columns, behind, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
+    k.loop(rows, below, last, lambda i: k.loop(columns, left, behind, lambda j: each(i, j)))
+
+
+def _turn(
+    k: CpuKernel, source: Memory, target: Memory, size: tuple[Scalar, Scalar], pitches: tuple[int, int]
+) -> None:
+    """A block with its lines for columns, square by square in registers; the last squares reach beyond it."""
+    lanes = _lanes(source.aval.dtype)
+
+    def square(i: Scalar, j: Scalar) -> None:
+        read, written = (
+            [(a + n) * pitch + b for n in range(lanes)] for (a, b), pitch in zip(((j, i), (i, j)), pitches)
+        )
+        with k.vectors(lanes):
+            for x, at in zip(k.transposed([k.load_bits(source, at) for at in read]), written):
+                k.store_bits(x, target, at)
+
+    zero, (rows, columns) = k.const(0, INDEX), size
     k.loop(None, zero, rows, lambda i: k.loop(None, zero, columns, lambda j: square(i, j), step=lanes), step=lanes)
 
 
-def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> int:
+def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused, width: int) -> int:
     """How many elements further the next block reads a large operand; 0 where it is not to be fetched ahead."""
     index = linearize(at, v.shape)
     name, extent = columns.variables[-1]
     fetched = is_large(v.aval) and always_inside(v, at) and follows(index, rows)
-    return BLOCK_COLUMNS * index.coefficient(Atom("var", (name,), 0, extent - 1)) if fetched else 0
+    return width * index.coefficient(Atom("var", (name,), 0, extent - 1)) if fetched else 0
 
 
 def _load_early(k: CpuKernel, v: Value, at: Coordinates) -> Scalar:

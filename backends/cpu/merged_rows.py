@@ -25,7 +25,7 @@ from .chunked_pairs import ChunkedPair, chunked
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import reduce_loops
 from .reductions import emit_rows
-from .rows import LINE, RowKernel, always, is_line, line_width
+from .rows import RowKernel, always, is_line, line_width, narrowest
 from .schedules import ScheduledKernel
 
 #: What a row, or a line of rows, reads within this many bytes stays in cache anyway.
@@ -57,7 +57,7 @@ class Merging:
         step = sum(v.dtype.size for v in reads if v.owner is None and v.ndim)
         loops, fewest = fuse_variables(plan.kept_variables, plan.uses), 1
         if is_line(plan) and loops:
-            step, fewest = step * line_width(loops), FEWEST_STEPS
+            step, fewest = step * line_width(loops, narrowest(plan.loads, loops[-1])), FEWEST_STEPS
         longest = max(math.prod(plan.space_of[pair.op.results[0]]) for pair in pairs)
         return cls(plan, pairs, max(fewest, CHUNK_BYTES // step)) if step * longest > NEAR_BYTES else None
 
@@ -212,8 +212,8 @@ class MergedRowKernel(RowKernel):
         firsts = [First(a.op, a.place, next(p for p in pairs if p.pair.results[0] == a.result)) for a in firsts]
         self._keep_values_of_rows([*firsts, *others], ())
         k, (*outer, steps) = self.k, self.loops[space]
-        carried = [(pair, [k.scratch(LINE, pair.dtype) for _ in range(pair.parts)]) for pair in pairs]
-        centers = [(pair, k.scratch(LINE, pair.dtype)) for pair in pairs]
+        carried = [(pair, [k.scratch(self.room, pair.dtype) for _ in range(pair.parts)]) for pair in pairs]
+        centers = [(pair, k.scratch(self.room, pair.dtype)) for pair in pairs]
         seconds = [self._second(pair, functools.partial(self._read_lane, memory)) for pair, memory in centers]
         self.make_lines(seconds)
 
@@ -235,7 +235,9 @@ class MergedRowKernel(RowKernel):
             self.start_lines([*firsts, *seconds])
             self.accumulate_steps(steps, at, last, [*firsts, *others])
             self._each_lane(center)
+            self.fetches = False
             self.accumulate_steps(steps, at, last, seconds)
+            self.fetches = True
             self._each_lane(merge)
 
         def line(_: list[Scalar]) -> list[Scalar]:

@@ -26,9 +26,9 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Split, reduce_loops
-from .rows import RowKernel, is_line, line_width
+from .rows import RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import LINE_BYTES, can_stream, copy_out, follows, is_large, prefetch
+from .streaming import LINE_BYTES, Read, can_stream, copy_out, follows, is_large, prefetch
 
 #: Bytes of a panel: what the second cache of a core holds.
 PANEL_BYTES = 1 << 20
@@ -36,7 +36,7 @@ PANEL_BYTES = 1 << 20
 PIECE_BYTES = 128
 #: What fits into this many bytes as a line stays in cache anyway.
 NEAR_BYTES = 256 << 10
-#: The widest panel, in elements.
+#: The widest panel, in elements of 4 bytes or more; of narrower ones there are more.
 WIDEST = 64
 #: How many threads may have panels at once.
 SLOTS = 64
@@ -82,8 +82,9 @@ def build_panels(
     lane, outer = loops[-1], loops[:-1]
     sizes = [d.size for d in slots.values()] + [v.dtype.size for v in body.returns]
     step = LINE_BYTES // min(sizes)
-    width = min(WIDEST, PANEL_BYTES // (length * sum(d.size for d in slots.values())) // step * step)
-    line = line_width(loops) * length * sum(p.dtype.size for p in found)
+    room = PANEL_BYTES // (length * sum(d.size for d in slots.values()))
+    width = min(WIDEST * max(1, 4 // min(sizes)), room // step * step)
+    line = line_width(loops, narrowest(plan.loads, lane)) * length * sum(p.dtype.size for p in found)
     if width * min(sizes) < PIECE_BYTES or lane.extent < width or line <= NEAR_BYTES:
         return None
     count = -(-lane.extent // width)
@@ -230,7 +231,7 @@ class PanelKernel(RowKernel):
             copy_out(k, piece, target[0], start, width)
         return []
 
-    def before_steps(self, steps: Fused, positions: Sequence[Scalar]) -> None:
+    def before_steps(self, steps: Fused, positions: Sequence[Scalar], fetched: Sequence[Read]) -> None:
         for position in positions:
             with self.k.at_position(steps, position):
                 self._fetch_all([steps])

@@ -20,7 +20,7 @@ from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
-from .rows import LINE, RowKernel, always, is_line, line_width
+from .rows import LINE, RowKernel, always, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 
 #: Makes what builds the loops of one row, or of a line of rows of some width.
@@ -42,7 +42,8 @@ def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder, tog
     """A kernel with a loop over rows, or over lines of them where they lie beside each other, or `together` anyway."""
     loops, body = fuse_variables(plan.kept_variables, plan.uses), plan.body
     lanes = (is_line(plan) or together > 0) and bool(loops)
-    nest = Nest.plan(loops, lanes, tile=together or line_width(loops) if lanes else None)
+    tile = together or line_width(loops, narrowest(plan.loads, loops[-1])) if lanes else None
+    nest = Nest.plan(loops, lanes, tile)
     k, outputs, lo, hi = start_kernel(module, name, body)
     row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
     if all(loop.extent for loop in loops):
@@ -61,7 +62,7 @@ def build_split(
     rows = math.prod(loop.extent for loop in loops)
     space = plan.space_of[plan.reductions[0].results[0]]
     chunk = Fused([("chunk", chunks)])
-    tile = min(LINE, loops[-1].extent) if lanes else None
+    tile = min(LINE * max(1, 4 // narrowest(plan.loads, loops[-1])), loops[-1].extent) if lanes else None
     accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
     partial: list[tuple[int, Aval]] = []
     offset = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -24,10 +24,11 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduc
 from .kernel import CpuKernel, Memory
 from .long_sums import by_parts, is_long_sum
 from .loops import reduce_loops
-from .streaming import Read, emit_line, far_apart, fetch_line, follows, is_large, prefetch
+from .streaming import STEPS_AHEAD, Read, emit_line, far_apart, fetch_line, follows, is_large, prefetch
 
-#: Neighbouring rows that run together when the innermost axis is kept.
-LINE = 512
+#: Neighbouring rows that run together when the innermost axis is kept, of elements of 4 bytes or more; the fewest,
+#: where there are not enough lines for threads. Of narrower ones there are more: pieces of memory are as long.
+LINE, FEWEST = 512, 128
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
 #: Steps at which a line is accumulated at a time, at most, and additions that these may take.
@@ -42,6 +43,7 @@ class RowKernel:
 
     def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None, width: int = LINE):
         self.width = width  #: of a line
+        self.room = max(LINE, width)  #: elements for which there is memory in a line
         self.k, self.plan, self.outputs, self.lane = k, plan, outputs, lane
         self.accumulators = [Accumulator(op, plan.places[op.results[0]]) for op in plan.reductions]
         self.loops = {space: fuse_variables(names, plan.uses) for space, names in plan.spaces.items()}
@@ -56,6 +58,7 @@ class RowKernel:
         self._room = SCRATCH_BYTES  #: left for lines of values
         self.scratch = self._keep_expensive() if lane is None else []
         self.stage = 0
+        self.fetches = True  #: whether lines are read from memory, and not from a cache
         self.first: Scalar | None = None
         self.last: Scalar | None = None
 
@@ -121,7 +124,7 @@ class RowKernel:
         """Accumulators in memory, where rows run as a line."""
         for a in accumulators if self.lane is not None else ():
             lines = self.lines.setdefault(a.result, [])
-            lines += [self.k.scratch(LINE, dtype) for dtype in a.state[len(lines) :]]
+            lines += [self.k.scratch(self.room, dtype) for dtype in a.state[len(lines) :]]
 
     def emit_kept(self) -> None:
         if self.kept:
@@ -251,7 +254,8 @@ class RowKernel:
     def _one_step(self, space, accumulators: Sequence[Accumulator], outputs) -> None:
         """The line where the innermost loop stands."""
         k, lane = self.k, self.lane
-        fetched = self._fetched(space, accumulators, outputs)
+        loops = self.loops.get(space, [])
+        fetched = self._fetched(accumulators, outputs, loops[-1] if loops else None)
         targets = [(m, self.plan.places[v]) for v, m in outputs]
 
         def element() -> list[Scalar]:
@@ -273,9 +277,11 @@ class RowKernel:
         """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""
         k, count = self.k, 1 if self.k.hasty else steps_at_once(accumulators)
 
+        fetched = self._fetched(accumulators, (), steps, count) if count > 1 and self.fetches else []
+
         def several(at: Scalar, many: int) -> None:
             positions = [at + i if i else at for i in range(many)]
-            self.before_steps(steps, positions)
+            self.before_steps(steps, positions, fetched if many == count else ())
             self._each_lane(lambda: self.advance(accumulators, steps, positions))
 
         rest = low
@@ -286,8 +292,12 @@ class RowKernel:
             k.loop(None, low, rest, lambda at: several(at, count), step=count)
         k.loop(None, rest, high, lambda at: several(at, 1))
 
-    def before_steps(self, steps: Fused, positions: Sequence[Scalar]) -> None:
-        """What comes before a line at some positions."""
+    def before_steps(self, steps: Fused, positions: Sequence[Scalar], fetched: Sequence[Read]) -> None:
+        """What comes before a line at some positions: `fetched` is fetched for the next ones."""
+        assert self.lane is not None and self.first is not None
+        for position in positions if fetched else ():
+            with self.k.at_position(steps, position):
+                fetch_line(self.k, self.lane, self.first, fetched, self.width)
 
     def advance(
         self, accumulators: Sequence[Accumulator], steps: Fused | None = None, positions: Sequence[Scalar] = ()
@@ -321,16 +331,18 @@ class RowKernel:
         if accumulators:
             self._each_lane(start)
 
-    def _fetched(self, space, accumulators, outputs) -> list[Read]:
-        """What a stage reads that lies along the line and far apart from step to step."""
-        loops = self.loops.get(space, [])
-        if self.lane is None or not loops or not loops[-1].variables:
+    def _fetched(
+        self, accumulators: Sequence[Accumulator], outputs: Sequence[tuple[Value, Memory]], steps: Fused | None,
+        ahead: int = STEPS_AHEAD,
+    ) -> list[Read]:  # fmt: skip
+        """What a stage reads that lies along the line and far apart from step to step, some steps ahead."""
+        if self.lane is None or steps is None or not steps.variables:
             return []
         roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
         reads = collect_reads(
             self.plan.body.ops, roots, stop=lambda v: v.owner is not None and is_row_reduction(v.owner)
         )
-        return far_apart(self.k, reads, self.lane, loops[-1], self.width)
+        return far_apart(self.k, reads, self.lane, steps, self.width, ahead)
 
     def _line_stage(self, space, accumulators, outputs) -> None:
         self._keep_values_of_rows(accumulators, outputs)
@@ -341,7 +353,7 @@ class RowKernel:
         """Compute what a stage needs of each row of the line, once."""
         roots = [(a.op.operands[0], a.place) for a in accumulators] + [(v, self.plan.places[v]) for v, _ in outputs]
         for value, place in values_of_rows(self.plan, roots, self.k.provided):
-            room = LINE * compute_dtype(value.dtype).size
+            room = self.room * compute_dtype(value.dtype).size
             if room <= self._room:
                 self._room -= room
                 self._keep_line(value, place)
@@ -353,7 +365,7 @@ class RowKernel:
 
     def _keep_line(self, value: Value, place: Coordinates) -> None:
         """Compute a value of each row of the line, once."""
-        k, memory = self.k, self.k.scratch(LINE, compute_dtype(value.dtype))
+        k, memory = self.k, self.k.scratch(self.room, compute_dtype(value.dtype))
         self._each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
         k.provided[value] = functools.partial(self._read_line, memory)
 
@@ -398,8 +410,14 @@ def is_line(plan: Plan) -> bool:
     return bool(real) and real[-1] not in gone
 
 
-def line_width(loops: Sequence[Fused]) -> int:
-    """Rows in one line: enough lines for threads, if that leaves them wide enough."""
+def line_width(loops: Sequence[Fused], size: int = 4) -> int:
+    """Rows in one line whose narrowest elements have `size` bytes: enough lines for threads, if that leaves them wide
+    enough."""
     last, outer = loops[-1].extent, math.prod(loop.extent for loop in loops[:-1])
-    wanted = -(-last * outer // 16 // 64) * 64
-    return min(LINE, last, max(128, wanted))
+    wanted, times = -(-last * outer // 16 // 64) * 64, max(1, 4 // size)
+    return min(LINE * times, last, max(FEWEST * times, wanted))
+
+
+def narrowest(loads: Iterable[tuple[Value, Coordinates]], lane: Fused) -> int:
+    """Bytes of the narrowest elements that are read along a line."""
+    return min((v.dtype.size for v, at in loads if follows(linearize(at, v.shape), lane)), default=4)

@@ -13,7 +13,7 @@ from smelt.passes.kernels.analysis import collect_reads
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, Split, emit_nest, inner_loops
-from .rows import LINE, line_width
+from .rows import line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import emit_line, far_apart
@@ -34,7 +34,7 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     alone = not wide and plan.op.rules(Cumulative).regroups and 0 < vector <= length and vector > 1
     #: rows that are not computed before they are summed run side by side: a sum waits for the last one of its row alone
     beside = not (lanes or wide or alone or _is_computed(body)) and bool(loops) and length != 1
-    tile = line_width(loops) if lanes else vector if wide else BESIDE if beside else None
+    tile = line_width(loops, x.dtype.size) if lanes else vector if wide else BESIDE if beside else None
     nest = Nest.plan(loops, lanes or beside or wide, tile)
     k, (out,), lo, hi = start_kernel(module, name, body)
     scan = Scan(k, plan, out)
@@ -120,7 +120,7 @@ class Scan:
         """Neighbouring rows, whose sums are a line in L1."""
         k, plan, out, steps = self.k, self.plan, self.out, self.steps
         x, place = plan.x, plan.place
-        sums = k.scratch(LINE, compute_dtype(x.dtype))
+        sums = k.scratch(width, compute_dtype(x.dtype))
 
         def offset() -> Scalar:
             return k.loops[lane.names[0]][1] - first

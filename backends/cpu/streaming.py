@@ -17,6 +17,7 @@ from smelt.backends.plan import is_static
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
+from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -73,9 +74,11 @@ def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bo
 
 
 def far_apart(
-    k: CpuKernel, reads: Mapping[Value, Iterable[Coordinates]], lane: Fused, steps: Fused, width: int
-) -> list[Read]:
-    """Of what a line of `width` reads, that which lies along `lane` and far apart from step to step."""
+    k: CpuKernel, reads: Mapping[Value, Iterable[Coordinates]], lane: Fused, steps: Fused, width: int,
+    ahead: int = STEPS_AHEAD,
+) -> list[Read]:  # fmt: skip
+    """Of what a line of `width` reads, that which lies along `lane` and far apart from step to step; to be fetched so
+    many steps ahead."""
     name, extent = steps.variables[-1]
     step = Atom("var", (name,), 0, extent - 1)
     found = []
@@ -87,7 +90,7 @@ def far_apart(
             index = linearize(place, v.shape)
             stride = index.coefficient(step)
             if is_static(place) and follows(index, lane) and abs(stride) > width:
-                found.append(Read(memory, place, STEPS_AHEAD * stride))
+                found.append(Read(memory, place, ahead * stride))
     return found
 
 
@@ -96,6 +99,11 @@ def fetch_line(k: CpuKernel, lane: Fused, first: Scalar, reads: Sequence[Read], 
     with k.at_position(lane, first):
         for memory, place, ahead in reads:
             prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, width)
+
+
+def piece_length(results: Sequence[DType]) -> int:
+    """Elements of a piece: only whole pieces stream."""
+    return max(LINE_BYTES, PIECE_BYTES // max(d.size for d in results) // len(results) // LINE_BYTES * LINE_BYTES)
 
 
 def emit_streaming(
@@ -111,8 +119,7 @@ def emit_streaming(
 
     `first` must be a multiple of LINE_BYTES elements, as the parallel ranges of kernels are.
     """
-    widest = max(m.aval.dtype.size for m, _ in outputs)
-    length = max(LINE_BYTES, PIECE_BYTES // widest // len(outputs) // LINE_BYTES * LINE_BYTES)
+    length = piece_length([m.aval.dtype for m, _ in outputs])
     pieces = [k.scratch(length, m.aval.dtype) for m, _ in outputs]
     size = k.const(length, INDEX)
     whole = first + k.op("arith.muli", [k.op("arith.divui", [last - first, size], INDEX), size], INDEX)

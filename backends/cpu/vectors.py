@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from smelt.backends.memory import Memory, MemoryKernel
-from smelt.ir import mlir
+from smelt.ir import dtypes, mlir
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import KernelError
@@ -19,6 +19,10 @@ from smelt.ir.scalar_emitter import made_from
 
 #: Neighbours that lanes are chosen from, at most.
 WIDEST_LOAD = 64
+#: Bytes of vectors that every processor interleaves by one instruction.
+INTERLEAVED_BYTES = 16
+#: As what elements are moved, by their bytes.
+_BITS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 class Lane(NamedTuple):
@@ -194,8 +198,27 @@ class VectorKernel(MemoryKernel):
         only = self.emit("vector.extract", [x], [self.type(x.dtype)], static_position=self._i64s([0]))
         return Scalar(self, only.result, x.dtype)
 
+    def load_bits(self, memory: Memory, offset: Scalar) -> Scalar:
+        """As many neighbours from `offset` on as there are lanes, to be moved: the bits that are stored."""
+        raw = self.load_stored(memory, offset, self.shaped(self.storage(memory.aval.dtype)))
+        return self._same_bits(raw, self.type(_BITS[memory.aval.dtype.size]), _BITS[memory.aval.dtype.size])
+
+    def store_bits(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
+        """Neighbours from `offset` on, from `load_bits`."""
+        self.store_vector(self._same_bits(x, self.shaped(self.storage(memory.aval.dtype)), x.dtype), memory, offset)
+
+    def _same_bits(self, raw: Any, kind: Any, dtype: DType) -> Scalar:
+        value = raw.mlir if isinstance(raw, Scalar) else raw
+        return Scalar(self, value if value.type == kind else self.emit("arith.bitcast", [raw], [kind]).result, dtype)
+
     def transposed(self, lines: Sequence[Scalar]) -> list[Scalar]:
-        """The columns of a square whose lines are vectors. Squares in it change places, then squares in those."""
+        """The columns of a square whose lines are vectors."""
+        if len(lines) * lines[0].dtype.size == INTERLEAVED_BYTES:
+            return self._interleaved(lines)
+        return self._swapped(lines)
+
+    def _swapped(self, lines: Sequence[Scalar]) -> list[Scalar]:
+        """Squares in a square change places, then squares in those."""
         found, side = list(lines), len(lines) // 2
         while side:
             one = [p if not p & side else len(found) + p - side for p in range(len(found))]
@@ -205,6 +228,15 @@ class VectorKernel(MemoryKernel):
                     x, y = found[i], found[i + side]
                     found[i], found[i + side] = self._shuffle(x, y, one), self._shuffle(x, y, other)
             side //= 2
+        return found
+
+    def _interleaved(self, lines: Sequence[Scalar]) -> list[Scalar]:
+        """Elements of two lines in turn: a line of the first half and one of the second, as often as it takes."""
+        found, half = list(lines), len(lines) // 2
+        in_turn = [p // 2 + p % 2 * len(lines) for p in range(2 * len(lines))]
+        parts = in_turn[: len(lines)], in_turn[len(lines) :]
+        for _ in range(half.bit_length()):
+            found = [self._shuffle(x, y, part) for x, y in zip(found[:half], found[half:]) for part in parts]
         return found
 
     def shifted(self, x: Scalar, before: Scalar, lanes: int) -> Scalar:
