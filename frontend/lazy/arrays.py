@@ -41,6 +41,7 @@ from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
 from .signatures import StreamOrDevice as StreamOrDevice
+from .weak import SCALARS, is_number, weak_dtype, weakened
 
 if TYPE_CHECKING:
     from ..functions.array_methods import ArrayMethods as _Methods
@@ -497,41 +498,6 @@ def _emit_typed(op: Op, x: array, aval: Aval, name: str, value: Any) -> array:
     return result
 
 
-_SCALARS = frozenset((bool, int, float, complex))
-
-
-def _weak_dtype(dtype: DType, scalar: Any, floating: bool) -> DType:
-    """The dtype in which an array meets a Python scalar."""
-    if dtype.kind == "f" and type(scalar) is not complex:
-        return dtype
-    dtype = dtypes.promote_scalar(dtype, scalar)
-    return dtypes.to_float(dtype) if floating else dtype
-
-
-def is_number(x: object) -> bool:
-    """Whether `x` is a number of Python or NumPy."""
-    return isinstance(x, (bool, int, float, complex, np.generic))
-
-
-def weakened(x: np.generic, dtype: DType) -> Any:
-    """A number of NumPy beside an array of `dtype`: the Python number that it is, which is weak, as in MLX.
-
-    An integer that is out of bounds there stays what it is, and so does what Python has no number for.
-    """
-    value = x.item()
-    if type(value) is int:
-        least = _least_and_greatest(dtypes.promote_scalar(dtype, value))
-        return value if least is None or least[0] <= value <= least[1] else x
-    return value if type(value) in _SCALARS else x
-
-
-def _least_and_greatest(dtype: DType) -> tuple[int, int] | None:
-    if dtype.kind not in "iu":
-        return None
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.min), int(limits.max)
-
-
 def spread_scalar(value: Any, dtype: DType, shape: tuple[int, ...]) -> array:
     """An array of one Python scalar."""
     found = scalar_array(value, dtype)
@@ -570,13 +536,13 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
                 return x, y
             shape = broadcast_shapes(name, a.shape, b.shape)
             return broadcast_to_shape(x, shape), broadcast_to_shape(y, shape)
-        if type(y) in _SCALARS:
-            dtype = _weak_dtype(a.dtype, y, floating)
+        if type(y) in SCALARS:
+            dtype = weak_dtype(a.dtype, y, floating)
             return x if a.dtype is dtype else convert(x, dtype), spread_scalar(y, dtype, a.shape)
-    elif type(y) is array and type(x) in _SCALARS:
+    elif type(y) is array and type(x) in SCALARS:
         node, i = y._ref
         b = node.avals[i]
-        dtype = _weak_dtype(b.dtype, x, floating)
+        dtype = weak_dtype(b.dtype, x, floating)
         return spread_scalar(x, dtype, b.shape), y if b.dtype is dtype else convert(y, dtype)
     if isinstance(y, np.generic) and not is_number(x):
         x = as_array(x)

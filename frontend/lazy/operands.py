@@ -29,11 +29,10 @@ from .arrays import (
     convert,
     emit,
     emit_elementwise,
-    is_number,
     promote_operands,
     scalar_array,
-    weakened,
 )
+from .weak import is_number, weakened
 
 
 def apply_unary(op: Op, a: ArrayLike) -> array:

@@ -1,0 +1,44 @@
+"""Numbers beside arrays: they are weak, so that the array's dtype is that of the result unless their kind is higher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+
+SCALARS = frozenset((bool, int, float, complex))
+
+
+def weak_dtype(dtype: DType, scalar: Any, floating: bool) -> DType:
+    """The dtype in which an array meets a Python scalar."""
+    if dtype.kind == "f" and type(scalar) is not complex:
+        return dtype
+    dtype = dtypes.promote_scalar(dtype, scalar)
+    return dtypes.to_float(dtype) if floating else dtype
+
+
+def is_number(x: object) -> bool:
+    """Whether `x` is a number of Python or NumPy."""
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def weakened(x: np.generic, dtype: DType) -> Any:
+    """A number of NumPy beside an array of `dtype`: the Python number that it is, which is weak, as in MLX.
+
+    An integer that is out of bounds there stays what it is, and so does what Python has no number for.
+    """
+    value = x.item()
+    if type(value) is int:
+        least = _least_and_greatest(dtypes.promote_scalar(dtype, value))
+        return value if least is None or least[0] <= value <= least[1] else x
+    return value if type(value) in SCALARS else x
+
+
+def _least_and_greatest(dtype: DType) -> tuple[int, int] | None:
+    if dtype.kind not in "iu":
+        return None
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min), int(limits.max)
