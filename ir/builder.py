@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import attributes, dtypes, mlir
+from . import attributes, dtypes, mlir, plugins
 from . import op as _op
 from .aval import Aval
 from .control import HELPERS, LOOPS, ControlOp, emit_control
@@ -50,6 +50,13 @@ class _At:
 
     def __exit__(self, *_: Any) -> None:
         self.builder.location = self.saved
+
+
+def _of_package(name: str) -> Op:
+    """An op that nobody has named so far, and whose module is loaded now."""
+    op = plugins.get(name)
+    complete()
+    return op
 
 
 class Builder:
@@ -171,7 +178,7 @@ class Builder:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        op = _op.get(name)
+        op = _op.registry.get(name) or _of_package(name)
 
         def emit(*operands: Value, **attrs: Any) -> Any:
             for key, spec in op.attrs.items():

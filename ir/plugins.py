@@ -5,8 +5,8 @@ An entry point is called as its package likes, and names a module whose import d
     [project.entry-points."smelt.ops"]
     acme = "acme.ops"
 
-They are loaded where a text has an op that nobody has defined so far, and by ``smelt-opt --list-ops``. So one
-that does not load breaks no text without such ops.
+They are loaded where a text, a builder or a rewrite names an op that nobody has defined so far, and by
+``smelt-opt --list-ops``. So one that does not load breaks no text without such ops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from . import locks
-from .op import registry
+from . import op as _op
+from .errors import AttributeValueError
+from .op import Op, registry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -46,6 +48,20 @@ def load_for(names: Collection[str]) -> list[str]:
         if problem is not None:
             problems.append(problem)
     return [] if all(name in registry for name in names) else problems
+
+
+def get(name: str) -> Op:
+    """The op called `name`, with or without the ``smelt.`` prefix, of smelt or of an installed package.
+
+    Raises:
+        AttributeValueError: there is none; it says which packages with ops do not load.
+    """
+    bare = name.removeprefix("smelt.")
+    problems = [] if bare in registry else load_for({bare})
+    try:
+        return _op.get(name)
+    except AttributeValueError as error:
+        raise AttributeValueError("\n".join((str(error), *problems))) from None
 
 
 def _load(entry: EntryPoint) -> str | None:

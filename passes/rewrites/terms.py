@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Union
 
 from smelt.ir.attributes import checked
 from smelt.ir.errors import ArgumentTypeError, IRError, at_user_line, shown
-from smelt.ir.op import Op, get
+from smelt.ir.op import Op
+from smelt.ir.plugins import get
 
 if TYPE_CHECKING:
     from smelt.ir.builder import Value

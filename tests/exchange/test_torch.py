@@ -260,6 +260,8 @@ def test_every_rule_is_of_an_op() -> None:
         if not rest:  # of control flow, by the function's name
             assert hasattr(torch.ops.higher_order, name), name
             continue
+        if space == "transformers":  # a package that need not be here
+            continue
         op = getattr(getattr(torch.ops, space), rest[0])
         assert len(rest) == 1 or hasattr(op, rest[1]), name
 

@@ -39,6 +39,14 @@ def _assigned(x: Any) -> Any:
     return made
 
 
+def _by_group(*arrays: torch.Tensor) -> list[torch.Tensor]:
+    """Of small integers, whose sums half precision holds."""
+    x, y, w = (v.round().bfloat16() for v in arrays)
+    ends = [torch.tensor(e, dtype=torch.int32) for e in ([5, 5, 16], [3, 8, 16], [4, 9, 16])]
+    found = [F.grouped_mm(x, w, offs=ends[0]), F.grouped_mm(w, y, offs=ends[1]), F.grouped_mm(y, x, offs=ends[2])]
+    return [v.float() for v in (*found, F.grouped_mm(w, w.mT))]
+
+
 def _parted(x: Any) -> Any:
     with torch.no_grad():
         fixed = x * 2
@@ -136,6 +144,7 @@ CASES: dict[str, Case] = {
                                torch.addmm(x[:, :4], x, y.T, beta=0.5, alpha=2), torch.einsum("ij,kj->ik", x, y),
                                torch.tensordot(x, y, dims=([1], [1])), torch.kron(x[:2, :2], y)], [x, y]),
     "batched products": (lambda x: [torch.bmm(x, x.mT), torch.baddbmm(x @ x.mT, x, x.mT), x @ x[0].T], [cube]),
+    "products by group": (_by_group, [rand(16, 8), rand(8, 16), rand(3, 8, 8)]),
     "integer products": (lambda n: n @ n.T, [whole]),
     "products of large integers": (lambda n: [n @ n, (n @ n).int() @ n.int(), n.byte() @ n.byte(),
                                               torch.addmm(n, n, n)], [torch.tensor([[2**31 + 1, 3], [1, 2**62 + 7]])]),

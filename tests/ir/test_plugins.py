@@ -20,6 +20,8 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import AttributeValueError, IRError
 from smelt.ir.settings import override
 from smelt.passes import Pipeline
+from smelt.passes.rewrite import rebuild
+from smelt.passes.rewrites.terms import Variable, ops
 from smelt.tools import opt
 
 from ..ops import cases, test_registry
@@ -168,6 +170,21 @@ def test_a_text_with_an_unknown_op_loads_the_packages(folder: Path) -> None:
     assert view.op is op.registry["acme_softsign"] and text.to_text(text.parse(text.to_text(module))) == text.to_text(
         module
     )
+
+
+def test_a_builder_of_an_unknown_op_loads_the_packages(folder: Path) -> None:
+    module = text.parse(SOURCE.replace("acme_softsign", "neg"))
+    assert "acme_ops" not in sys.modules
+    rebuild(module, read_function(functions(module)["main"]), lambda b, op, values: [b.acme_softsign(values[0])])
+    text.verify(module)
+    assert text.to_text(module) == text.to_text(text.parse(SOURCE))
+
+
+def test_a_rewrite_of_an_unknown_op_loads_the_packages(folder: Path) -> None:
+    assert str(ops.acme_softsign(Variable("x"))) == "acme_softsign(x)" and "acme_ops" in sys.modules
+    with pytest.raises(AttributeValueError, match="no op 'acme_softmin'") as caught:
+        ops.acme_softmin  # noqa: B018
+    assert "the ops 'broken' of acme_broken do not load" in str(caught.value)
 
 
 def test_the_ops_verifier_is_asked(folder: Path) -> None:

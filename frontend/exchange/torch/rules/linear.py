@@ -8,7 +8,7 @@ from typing import Any
 import smelt
 from smelt import array
 
-from ..graph import Node, rule
+from ..graph import Node, converted, rule
 from .normalization import dropped
 
 
@@ -23,6 +23,35 @@ def _addmm(n: Node, c: array, x: array, y: array, beta: Any = 1, alpha: Any = 1)
     found = smelt.sum(found, 0) if n.op.startswith("aten.addbmm") else found
     found = found if alpha == 1 else found * alpha
     return found if beta == 0 else found + (c if beta == 1 else c * beta)
+
+
+@rule("aten._grouped_mm", "transformers.grouped_mm_fallback")
+def _grouped(n: Node, x: array, y: array, ends: array | None = None, bias: None = None, dtype: Any = None) -> array:
+    """Products of a mixture's experts. `ends` says up to which row of x, column of y, or, of two matrices, step of the
+    sum each group goes; what lies behind the last one is 0."""
+    if ends is None:
+        found = smelt.matmul(x, y)
+    elif x.ndim == 2 and y.ndim == 3:
+        found = _by_expert(x, y, ends)
+    elif x.ndim == 3:
+        found = smelt.swapaxes(_by_expert(smelt.swapaxes(y, 0, 1), smelt.swapaxes(x, 1, 2), ends), 0, 1)
+    else:
+        inside = _groups(ends, x.shape[1]) == smelt.arange(ends.shape[0])[:, None]
+        found = smelt.matmul(smelt.where(inside[:, None, :], x, 0), y)
+    return converted(found, n.dtype)
+
+
+def _groups(ends: array, count: int) -> array:
+    """The group of each of so many rows."""
+    return smelt.searchsorted(ends, smelt.arange(count).astype(ends.dtype), "right")
+
+
+def _by_expert(x: array, experts: array, ends: array) -> array:
+    """Each row of x with the matrix of its group."""
+    group, last = _groups(ends, x.shape[0]), experts.shape[0] - 1
+    chosen = smelt.minimum(group, last)
+    found = smelt.gather_mm(x[:, None, :], experts, rhs_indices=chosen, sorted_indices=True)[:, 0, :]
+    return smelt.where((group <= last)[:, None], found, 0)
 
 
 @rule("aten.linear")
