@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 
-from ..lazy.arguments import is_integer
+from ..lazy.arguments import is_integer, is_list
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import filled, piece, to_shape
@@ -30,7 +28,7 @@ def _each(what: str, given: Any, count: int) -> list[Any]:
     """An entry for each variable, of one for all or a sequence of them."""
     if given is None or is_integer(given):
         return [given] * count
-    if not isinstance(given, (list, tuple, np.ndarray)) or len(given) != count:
+    if not is_list(given) or len(given) != count:
         message = f"smelt.histogramdd: {what} needs an entry for each of {count} variables, is {shown(given)}"
         raise ArgumentTypeError(at_user_line(message))
     return list(given)
@@ -141,7 +139,7 @@ def histogram2d(
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(first.dtype, second.dtype)
     points = stack([convert(first, dtype), convert(second, dtype)], axis=1)
-    if isinstance(bins, array) or (isinstance(bins, (list, tuple, np.ndarray)) and np.size(bins) > 2):
+    if isinstance(bins, array) or (is_list(bins) and len(bins) > 2):
         bins = [bins, bins]  # the edges of both
     hist, edges = histogramdd(points, bins, range, density, weights)
     return hist, edges[0], edges[1]

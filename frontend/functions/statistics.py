@@ -12,7 +12,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 
-from ..lazy.arguments import integer, number
+from ..lazy.arguments import integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
 from ..lazy.movement import filled, iota, to_shape
@@ -160,7 +160,7 @@ def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
             flat = low == high
             low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
         else:
-            if not isinstance(limits, (list, tuple, np.ndarray)) or len(limits) != 2:
+            if not is_list(limits) or len(limits) != 2:
                 message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
                 raise ArgumentTypeError(at_user_line(message))
             first, last = (number(name, "range", v) for v in limits)

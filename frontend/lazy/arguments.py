@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -53,6 +54,11 @@ def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
 def is_integer(value: Any) -> TypeGuard[int]:
     """Whether a value is an integer of Python or NumPy, where something else may be given, too."""
     return isinstance(value, (int, np.integer))
+
+
+def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a list, a tuple or a NumPy array that has an axis, where something else may be given, too."""
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def entries(value: Any) -> tuple[Any, ...]:

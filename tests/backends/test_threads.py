@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.cpu import threads
-from smelt.ir import dtypes
+from smelt.ir import dtypes, host_threads
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
 
@@ -106,7 +106,7 @@ def test_products_of_the_library_do_not_depend_on_the_number_of_threads(dtype: s
 
 
 def test_number_of_threads_is_a_setting() -> None:
-    assert threads.available_threads() == threads.processors()
+    assert threads.available_threads() == host_threads.processors()
     with override(num_threads=3):
         assert threads.available_threads() == 3
 
@@ -278,7 +278,7 @@ def test_as_many_threads_as_were_asked_for_run(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(program._main, "execute", lambda f, a, count: (counts.append(count), execute(f, a, count)))
     with override(num_threads=3):
         run(program, [random_array(aval)])
-    monkeypatch.setattr(threads, "processors", lambda: 4)
+    monkeypatch.setattr(host_threads, "processors", lambda: 4)
     run(program, [random_array(aval)])
     assert counts == [3, 1]
 

@@ -135,7 +135,7 @@ def test_types_that_are_none(folder, capsys, argument, message):
         ("opt f.mlir --cse --mlir-print-ir-tree-dir=t", "give one that prints, too, such as --mlir-print-ir", 1),
         ("opt f.mlir --cse --mlir-print-ir-after=csee", "unknown pass 'csee'", 1),
         ("opt f.mlir --cse --mlir-print-ir-before=csee#2", "unknown pass 'csee'", 1),
-        ("opt f.mlir --remarks-output-file=nowhere/x --fuse", "nowhere/x: error: No such file or directory", 1),
+        ("opt f.mlir --remarks-output-file=nowhere/x --fuse", "nowhere/x: error: cannot be written: No such file", 1),
         ("opt f.mlir --device=cpu", "unknown pass 'device'", 1),
     ],
 )  # fmt: skip
