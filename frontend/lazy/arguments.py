@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -56,7 +55,7 @@ def is_integer(value: Any) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer))
 
 
-def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+def is_list(value: Any) -> bool:
     """Whether a value is a list, a tuple or a NumPy array that has an axis, where something else may be given, too."""
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
