@@ -139,7 +139,8 @@ def histogram2d(
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(first.dtype, second.dtype)
     points = stack([convert(first, dtype), convert(second, dtype)], axis=1)
-    if isinstance(bins, array) or (is_list(bins) and len(bins) > 2):
-        bins = [bins, bins]  # the edges of both
-    hist, edges = histogramdd(points, bins, range, density, weights)
+    of_both: Any = bins
+    if isinstance(of_both, array) or (is_list(of_both) and len(of_both) > 2):
+        of_both = [of_both, of_both]  # the edges
+    hist, edges = histogramdd(points, of_both, range, density, weights)
     return hist, edges[0], edges[1]
