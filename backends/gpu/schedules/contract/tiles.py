@@ -75,8 +75,7 @@ class Tile:
         """Whether so many neighbours are read together, or what they are made of."""
         if self.operand.source is not None:
             return self.operand.along(self.along, width)
-        value, place = self.operand.largest if self.operand.loads else (None, ())
-        return value is not None and is_vector_load(value, place, self.along, width)
+        return bool(self.operand.loads) and is_vector_load(*self.operand.largest, self.along, width)
 
     @property
     def along(self) -> Fused:
