@@ -268,13 +268,13 @@ def _can_be_noted(x: array) -> bool:
     """Whether x is large and has a value in the host's memory, or is such an update of what has, outside of all
     traces."""
     node, i = x._ref
+    if node.avals[i].nbytes < NOTED or state.recording or state.traced or settings.check:
+        return False
     if node.op is LEAF:
         known = node.values is not None and node.values[i].home is None
     else:
         known = node.op is COMPILED and isinstance(node.attrs["call"].program, _Update)
-    if not known or node.avals[i].nbytes < NOTED or state.recording or state.traced or settings.check:
-        return False
-    return default_device().tiers
+    return known and default_device().tiers
 
 
 def _noted(x: array, index: Any, value: ArrayLike, mode: str) -> array | None:
