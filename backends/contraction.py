@@ -156,6 +156,11 @@ def is_vector(value: Value, offset: Index, loop: Fused, width: int) -> bool:
     return fits and runs_along(offset, loop, width)
 
 
+def lies_closer(offset: Index, loop: Fused, other: Fused) -> bool:
+    """Whether neighbours along `loop` lie closer in memory than those along `other`."""
+    return _stride(offset, loop) < _stride(offset, other)
+
+
 def _stride(index: Index, loop: Fused) -> float:
     """How far an offset moves with the innermost of a loop's variables on which it depends, on average."""
     steps = _steps(index)

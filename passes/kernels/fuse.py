@@ -99,7 +99,7 @@ class FusePass(Pass):
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
     """
 
-    max_ops: int = 128
+    max_ops: int = 256
     contractions: bool = False
     library: str = ""
     max_buffers: int = 0

@@ -11,6 +11,7 @@ from smelt.ir.builder import Function
 from ...kernel import GpuModule
 from ..schedule import ScheduledKernel, ScratchPlan
 from .convolutions import build_convolution
+from .depthwise import build_depthwise, suits_depthwise
 from .elements import BLOCK, build_blocks, build_elements
 from .library import build_library
 from .matrices import MATRIX, build_matrices
@@ -41,6 +42,8 @@ def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[S
     """How a product is made: the builder of its kernels."""
     rows, columns, depth = product.rows.extent, product.columns.extent, product.depth.extent
     fewest = min(rows, columns)
+    if product.size and suits_depthwise(product):
+        return build_depthwise
     if product.size == 0 or depth < MATRIX or not product.rules.multiplies:
         return build_elements
     if depth >= 4 * MATRIX and suits_words(product):
