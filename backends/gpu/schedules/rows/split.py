@@ -41,6 +41,8 @@ from .states import deal
 #: Tiles that one threadgroup does by itself, and those that make a chunk worth a threadgroup of its own.
 TILES = 8
 TILES_PER_CHUNK = 2
+#: So few threadgroups that their arithmetic counts, too: additions for each element that take as long as reading it.
+FEW_GROUPS, HEAVY = 16, 32
 
 Roots = Sequence[tuple[Value, Coordinates]]
 
@@ -76,6 +78,9 @@ class Split:
         gpu, alone = module.gpu, len(stages) == 1 and not stages[0].outputs
         most = ENOUGH_GROUPS if alone else MANY_GROUPS if layout.team.columns else ENOUGH_GROUPS // 2
         tiles = max(layout.spaces[s.space].tiles for s in stages)
+        if layout.groups <= FEW_GROUPS:  # the rest of the GPU has nothing else to do
+            elements = max(math.prod(s.space) for s in stages) * layout.rows
+            tiles *= 1 + body_flops(plan.body) / (elements * HEAVY)
         if not layout.rows or layout.groups >= most or tiles <= (TILES if alone else gpu.own_tiles):
             return None
         find_reads(plan, stages, keep=False)
