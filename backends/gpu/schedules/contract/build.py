@@ -15,7 +15,7 @@ from .depthwise import build_depthwise, suits_depthwise
 from .elements import BLOCK, build_blocks, build_elements
 from .library import build_library
 from .matrices import MATRIX, build_matrices
-from .vectors import build_vectors
+from .vectors import build_vectors, suits_vectors
 from .words import build_words, suits_words
 
 #: Dtypes that simdgroup matrices hold, or that are widened to one of them.
@@ -48,7 +48,7 @@ def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[S
         return build_elements
     if depth >= 4 * MATRIX and suits_words(product):
         return build_words
-    if fewest == 1 and depth >= 4 * MATRIX:
+    if depth >= 4 * MATRIX and suits_vectors(product):
         return build_vectors
     if rows * columns * depth < SMALL:
         return build_elements

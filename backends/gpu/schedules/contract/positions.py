@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from smelt.backends.lowering import Fused
@@ -40,11 +40,44 @@ def over_lanes(k: GpuKernel, x: Scalar) -> Scalar:
     return k.op("gpu.subgroup_reduce", [x], x.dtype, op=k.attr("#gpu<all_reduce_op add>"), uniform=k.attr("unit"))
 
 
-def added(k: GpuKernel, memory: Memory, count: int) -> Scalar:
-    """The sum of the first elements of a memory."""
-    total = k.read(memory, k.const(0, INDEX))
+def sums_of_lanes(k: GpuKernel, xs: Sequence[Scalar]) -> Scalar:
+    """Sums over the lanes of a simdgroup: in lane i that of ``xs[i]``, where there is one.
+
+    Numbers of 32 bits are exchanged so that each lane goes on with half of them: n - 1 exchanges in place of n log n.
+    """
+    first = xs[0]
+    if len(xs) == 1 or not first.dtype.is_float or first.dtype.size != 4:
+        sums = [over_lanes(k, x) for x in xs]
+        for i, x in enumerate(sums[1:], 1):
+            sums[0] = k.select(k.lane().eq(i), x, sums[0])
+        return sums[0]
+    lane, distance, zero = k.lane(), 1, k.const(0, first.dtype)
+    found = list(xs)
+    while distance < k.gpu.simd:
+        if len(found) > 1:
+            odd = (lane & distance).eq(distance)
+            found += [zero] * (len(found) % 2)
+            pairs = list(zip(found[::2], found[1::2]))
+            found = [k.select(odd, y, x) + k.shuffle(k.select(odd, x, y), distance) for x, y in pairs]
+        else:
+            found = [found[0] + k.shuffle(found[0], distance)]
+        distance *= 2
+    return found[0]
+
+
+def each_of(k: GpuKernel, loop: Fused) -> Iterator[Scalar]:
+    """The positions of a short loop, which stands there meanwhile."""
+    for i in range(loop.extent):
+        position = k.const(i, INDEX)
+        with k.at_position(loop, position):
+            yield position
+
+
+def added(k: GpuKernel, memory: Memory, count: int, first: Scalar | None = None, step: int = 1) -> Scalar:
+    """The sum of `count` elements of a memory, from `first` on, so far from each other."""
+    total = k.read(memory, summed(k, first))
     for i in range(1, count):
-        total = total + k.read(memory, k.const(i, INDEX))
+        total = total + k.read(memory, summed(k, first, i * step))
     return total
 
 
