@@ -105,6 +105,8 @@ class Elementwise(Fusible):
     #: Whether the result jumps, or ends, at numbers that operands may be; so does any that is no float, such as that of
     #: a comparison.
     jumps: ClassVar[bool] = False
+    #: Dtypes of operands of which `lower` has a quicker way for usual ones (`ScalarBuilder.usually`).
+    usual: ClassVar[Sequence[DType]] = ()
 
     def result_dtype(self, operand: DType, *_: Any, **attrs: Any) -> DType:
         return operand

@@ -218,6 +218,13 @@ class ScalarBuilder(Protocol):
     def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
         """`x` where the bool `c` holds, else `y`; one of the two at least is a scalar."""
 
+    def usually(self, quick: Callable[[], tuple[Scalar, Scalar]], general: Callable[[], Scalar]) -> Scalar:
+        """``general()``, or what `quick` gives: a result with the same bits, and the bool where it is right.
+
+        A target may compute some elements by `quick`, and all of them again by `general` if one is not right. Ops
+        whose rules ask for it say so (`Elementwise.usual`).
+        """
+
     def isnan(self, x: Scalar) -> Scalar:
         """Whether a float, or either part of a complex number, is NaN."""
 

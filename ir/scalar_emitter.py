@@ -304,6 +304,9 @@ class ScalarEmitter(ABC):
         x, y = beside_each_other(x, y)
         return self.op("arith.select", [c, x, y], x.dtype) if c.known is None else x if c.known else y
 
+    def usually(self, quick: Callable[[], tuple[Scalar, Scalar]], general: Callable[[], Scalar]) -> Scalar:
+        return general()
+
     def isnan(self, x: Scalar) -> Scalar:
         return self.compare("ne", x, x)
 

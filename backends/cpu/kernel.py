@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,17 @@ class CpuKernel(VectorKernel):
     """
 
     stored_as = {dtypes.bool_: dtypes.uint8, dtypes.bfloat16: dtypes.uint16, dtypes.float16: dtypes.uint16}
+
+    def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
+        super().__init__(module, entry, location, body)
+        #: whether it does not matter how fast it is
+        self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        self.breaks: Breaks | None = None
+        self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
+        self.checks: list[Site] | None = module.checks
+        self.checks_indices = module.checks is not None
+        self._evaluated: OpView | None = None  #: the op whose element is being computed
+        self._accessed: Memory | None = None
 
     def scratch(self, size: int, dtype: DType) -> Memory:
         """Thread-local memory of `size` elements, on the stack."""
@@ -95,6 +107,34 @@ class CpuKernel(VectorKernel):
         elif self.hasty:
             leave_rolled(operation)
 
+    @contextmanager
+    def rolled(self) -> Iterator[None]:
+        """Loops that are not unrolled."""
+        saved, self.hasty = self.hasty, True
+        try:
+            yield
+        finally:
+            self.hasty = saved
+
+    # Rare elements; see `usual`
+
+    @contextmanager
+    def quick(self) -> Iterator[list[Scalar]]:
+        """Emit what is right for usual elements; the conditions for it are found meanwhile."""
+        conditions: list[Scalar] = []
+        saved, self._quick = self._quick, (self.ip.block, conditions)
+        try:
+            yield conditions
+        finally:
+            self._quick = saved
+
+    def usually(self, quick: Callable[[], tuple[Scalar, Scalar]], general: Callable[[], Scalar]) -> Scalar:
+        if self._quick is None or self.ip.block != self._quick[0]:  # what a branch computes is not known outside
+            return general()
+        found, is_right = quick()
+        self._quick[1].append(is_right)
+        return found
+
     # Long kernels; see `polling`
 
     def for_(
@@ -119,16 +159,6 @@ class CpuKernel(VectorKernel):
             self.breaks.expected = steps
 
     # Checks (SMELT_CHECK=1); see `checks`
-
-    def __init__(self, module: KernelModule, entry: Any, location: Any, body: Function | None):
-        super().__init__(module, entry, location, body)
-        #: whether it does not matter how fast it is
-        self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
-        self.breaks: Breaks | None = None
-        self.checks: list[Site] | None = module.checks
-        self.checks_indices = module.checks is not None
-        self._evaluated: OpView | None = None  #: the op whose element is being computed
-        self._accessed: Memory | None = None
 
     def _evaluate(self, op: OpView, index: Coordinates) -> None:
         before, self._evaluated = self._evaluated, op

@@ -21,6 +21,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar
 
+from . import usual
 from .kernel import CpuKernel, Memory
 
 #: Arrays of at least this many bytes are streamed: more than the caches of a core hold.
@@ -28,6 +29,8 @@ STREAM_BYTES = 16 << 20
 #: Bytes of L1 for the piece under way, all outputs together: short, so that computing the next piece
 #: overlaps with the stores of this one.
 PIECE_BYTES = 256
+#: The same where lines stay in the caches, and are computed in pieces for their rare elements.
+USUAL_BYTES = 4096
 #: How many pieces ahead operands are fetched.
 AHEAD = 4
 #: How many steps ahead operands are fetched where a line goes over them: each step reads a piece far from that of the
@@ -130,24 +133,60 @@ def emit_streaming(
         and follows(linearize(r.place, r.memory.aval.shape), loop)
     ]  # fmt: skip
 
-    def piece(start: Scalar) -> None:
+    def piece(start: Scalar, *waits: Scalar) -> list[Scalar]:
         with k.at_position(loop, start):
             for r in fetched:
                 now = k.index(linearize(r.place, r.memory.aval.shape))
                 prefetch(k, r.memory, now, r.ahead or AHEAD * length, length)
             targets = [(m, k.index(linearize(place, m.aval.shape))) for m, place in outputs]
 
-        def compute(at: Scalar) -> None:
-            with k.at_position(loop, start + at):
-                for memory, x in zip(pieces, element()):
-                    k.write(x, memory, at)
-
-        k.loop(None, k.const(0, INDEX), size, compute)
+        found = _compute(k, loop, start, size, pieces, element, waits)
         for (memory, offset), scratch in zip(targets, pieces):
             copy_out(k, scratch, memory, offset, length)
+        return found
 
-    k.loop(None, first, whole, piece, step=length)
+    k.loop(None, first, whole, piece, [k.const(0, INDEX)] if usual.is_tried(k) else [], step=length)
     _store_each(k, loop, whole, last, outputs, element)
+
+
+def _compute(
+    k: CpuKernel, loop: Fused, start: Scalar, size: Scalar, pieces: Sequence[Memory],
+    element: Callable[[], Sequence[Scalar]], waits: Sequence[Scalar],
+) -> list[Scalar]:  # fmt: skip
+    """Compute the outputs' values from `start` on into L1; with `waits`, as `usual.fill` does."""
+
+    def compute(at: Scalar) -> None:
+        with k.at_position(loop, start + at):
+            for memory, x in zip(pieces, element()):
+                k.write(x, memory, at)
+
+    if waits:
+        return [usual.fill(k, size, compute, *waits)]
+    k.loop(None, k.const(0, INDEX), size, compute)
+    return []
+
+
+def _emit_usual(
+    k: CpuKernel, loop: Fused, first: Scalar, last: Scalar, outputs: Sequence[tuple[Memory, Coordinates]],
+    element: Callable[[], Sequence[Scalar]],
+) -> None:  # fmt: skip
+    """Run `loop` over first … last in pieces, each of which is computed into L1 and copied from there: its operands
+    may lie where it goes."""
+    length = max(LINE_BYTES, USUAL_BYTES // sum(m.aval.dtype.size for m, _ in outputs) // LINE_BYTES * LINE_BYTES)
+    pieces = [k.scratch(length, m.aval.dtype) for m, _ in outputs]
+
+    def piece(start: Scalar, *waits: Scalar) -> list[Scalar]:
+        end = k.op("arith.minui", [start + length, last], INDEX)
+        found = _compute(k, loop, start, end - start, pieces, element, waits)
+        k.loop(loop, start, end, lambda at: copy(at - start))
+        return found
+
+    def copy(at: Scalar) -> None:
+        for (memory, place), scratch in zip(outputs, pieces):
+            raw = k.emit("memref.load", [scratch.memref, at], [k.storage(memory.aval.dtype)]).result
+            k.emit("memref.store", [raw, memory.memref, k.index(linearize(place, memory.aval.shape))], [])
+
+    k.loop(loop, first, last, piece, [k.const(0, INDEX)], step=length)
 
 
 def emit_line(
@@ -170,7 +209,8 @@ def emit_line(
         return
     if width:
         fetch_line(k, loop, first, reads, width)
-    _store_each(k, loop, first, last, outputs, element)
+    run = _emit_usual if usual.is_tried(k) else _store_each
+    run(k, loop, first, last, outputs, element)
 
 
 def _store_each(

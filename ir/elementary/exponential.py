@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .. import dtypes
 from ..scalar import Scalar, ScalarBuilder
@@ -13,6 +14,7 @@ from .floats import (
     copysign,
     fast_two_sum,
     is_negative,
+    is_normal,
     layout,
     nearest_integer,
     polynomial,
@@ -27,6 +29,8 @@ _LOG10_E = 0.4342944819032518
 _LOG10_2 = {4: (0.3010300099849701, -1.4320989e-08), 8: (0.3010299956639812, -2.8037281277851704e-18)}
 #: 2/ln 2 as head and rest.
 _TWO_LOG2_E = {4: (2.885390043258667, 3.8519198e-08), 8: (2.8853900817779268, 4.0710547481862066e-17)}
+#: Up to it e^x and e^-x are normal numbers.
+_NORMAL_EXP = {4: 87.0, 8: 708.0}
 _THIRD = {4: (0.3333333432674408, -9.934108e-09), 8: (0.3333333333333333, 1.850371707708594e-17)}
 
 
@@ -58,7 +62,18 @@ def exp(k: ScalarBuilder, x: Scalar) -> Scalar:
 
     Largest error found: 1.05 ulp in float32, 1.00 ulp in float64.
     """
-    return exp_scaled(k, x, 0)
+    return k.usually(
+        lambda: (_exp_normal(k, x), absolute(k, x) <= _NORMAL_EXP[x.dtype.size]), lambda: exp_scaled(k, x, 0)
+    )  # fmt: skip
+
+
+def _exp_normal(k: ScalarBuilder, x: Scalar) -> Scalar:
+    """e^x where that is a normal number."""
+    form = layout(x)
+    shifted = k.fma(x, _LOG2_E, form.magic)
+    p = _exp_rest(k, x, shifted - form.magic)
+    # n stands in the low bits of `shifted`; the others are shifted out
+    return k.bitcast(bits(k, p + 1.0) + (bits(k, shifted) << form.mantissa), x.dtype)
 
 
 def exp_nonpositive(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -69,11 +84,7 @@ def exp_nonpositive(k: ScalarBuilder, x: Scalar) -> Scalar:
     form = layout(x)
     low = (1 - form.bias + 1) * math.log(2.0)
     x = k.select(x > 0.0, 0.0, x)
-    x = k.select(x < low, low, x)
-    shifted = k.fma(x, _LOG2_E, form.magic)
-    p = _exp_rest(k, x, shifted - form.magic)
-    # n stands in the low bits of `shifted`; the others are shifted out
-    return k.bitcast(bits(k, p + 1.0) + (bits(k, shifted) << form.mantissa), x.dtype)
+    return _exp_normal(k, k.select(x < low, low, x))
 
 
 def exp_half(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -130,10 +141,16 @@ def _split(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     form = layout(x)
     lift = form.mantissa + 2
     tiny = x < form.smallest_normal
-    pattern = bits(k, k.select(tiny, x * 2.0**lift, x))
-    n = (pattern - form.sqrt_half_bits) >> form.mantissa
-    m = k.bitcast(pattern - (n << form.mantissa), x.dtype)
+    n, m = _split_normal(k, k.select(tiny, x * 2.0**lift, x))
     return n - k.select(tiny, lift, k.const(0, form.integer)), m
+
+
+def _split_normal(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
+    """The same for normal x."""
+    form = layout(x)
+    pattern = bits(k, x)
+    n = (pattern - form.sqrt_half_bits) >> form.mantissa
+    return n, k.bitcast(pattern - (n << form.mantissa), x.dtype)
 
 
 def _log1p_reduced(k: ScalarBuilder, f: Scalar) -> Scalar:
@@ -155,16 +172,25 @@ def _log_limits(k: ScalarBuilder, x: Scalar, zero: float, y: Scalar) -> Scalar:
     return k.select(x.eq(zero), float("-inf"), y)
 
 
+def _logarithm(k: ScalarBuilder, x: Scalar, of_parts: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
+    """``of_parts(n, m)`` of positive numbers x = 2ⁿ·m, with the limits of a logarithm; n as a float."""
+
+    def of(parts: tuple[Scalar, Scalar]) -> Scalar:
+        n, m = parts
+        return of_parts(k.convert(n, x.dtype), m)
+
+    return k.usually(
+        lambda: (of(_split_normal(k, x)), is_normal(k, x)), lambda: _log_limits(k, x, 0.0, of(_split(k, x)))
+    )  # fmt: skip
+
+
 def log(k: ScalarBuilder, x: Scalar) -> Scalar:
     """log x = n·ln 2 + log m.
 
     Largest error found: 0.88 ulp in float32, 1.18 ulp in float64.
     """
-    form = layout(x)
-    n, m = _split(k, x)
-    n = k.convert(n, x.dtype)
-    y = k.fma(n, form.ln2[1], _log1p_reduced(k, m - 1.0))
-    return _log_limits(k, x, 0.0, k.fma(n, form.ln2[0], y))
+    head, rest = layout(x).ln2
+    return _logarithm(k, x, lambda n, m: k.fma(n, head, k.fma(n, rest, _log1p_reduced(k, m - 1.0))))
 
 
 def log2(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -172,9 +198,7 @@ def log2(k: ScalarBuilder, x: Scalar) -> Scalar:
 
     Largest error found: 1.64 ulp in float32, 1.47 ulp in float64.
     """
-    n, m = _split(k, x)
-    y = k.fma(_log1p_reduced(k, m - 1.0), _LOG2_E, k.convert(n, x.dtype))
-    return _log_limits(k, x, 0.0, y)
+    return _logarithm(k, x, lambda n, m: k.fma(_log1p_reduced(k, m - 1.0), _LOG2_E, n))
 
 
 def log10(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -183,10 +207,7 @@ def log10(k: ScalarBuilder, x: Scalar) -> Scalar:
     Largest error found: 1.84 ulp in float32, 1.62 ulp in float64.
     """
     head, rest = _LOG10_2[x.dtype.size]
-    n, m = _split(k, x)
-    n = k.convert(n, x.dtype)
-    y = k.fma(n, rest, _log1p_reduced(k, m - 1.0) * _LOG10_E)
-    return _log_limits(k, x, 0.0, k.fma(n, head, y))
+    return _logarithm(k, x, lambda n, m: k.fma(n, head, k.fma(n, rest, _log1p_reduced(k, m - 1.0) * _LOG10_E)))
 
 
 def log1p(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -194,14 +215,23 @@ def log1p(k: ScalarBuilder, x: Scalar) -> Scalar:
 
     Largest error found: 1.42 ulp in float32, 1.70 ulp in float64.
     """
-    form = layout(x)
-    n, m = _split(k, x + 1.0)
-    s = power_of_two(k, 0 - n, x.dtype)
-    f = k.select(x > 2.0**60, m - 1.0, k.fma(x, s, s - 1.0))
-    n = k.convert(n, x.dtype)
-    y = k.fma(n, form.ln2[1], _log1p_reduced(k, f))
-    y = k.select(absolute(k, x) < 2.0 ** -(form.mantissa + 2), x, k.fma(n, form.ln2[0], y))
-    return _log_limits(k, x, -1.0, y)
+    form, large = layout(x), 2.0**60
+    u = x + 1.0
+
+    def of(n: Scalar, f: Callable[[Scalar], Scalar]) -> Scalar:
+        reduced = _log1p_reduced(k, f(power_of_two(k, 0 - n, x.dtype)))
+        n = k.convert(n, x.dtype)
+        y = k.fma(n, form.ln2[0], k.fma(n, form.ln2[1], reduced))
+        return k.select(absolute(k, x) < 2.0 ** -(form.mantissa + 2), x, y)
+
+    def shifted(s: Scalar) -> Scalar:
+        return k.fma(x, s, s - 1.0)
+
+    def general() -> Scalar:
+        n, m = _split(k, u)
+        return _log_limits(k, x, -1.0, of(n, lambda s: k.select(x > large, m - 1.0, shifted(s))))
+
+    return k.usually(lambda: (of(_split_normal(k, u)[0], shifted), is_normal(k, u, large)), general)
 
 
 def sigmoid(k: ScalarBuilder, x: Scalar) -> Scalar:
@@ -219,20 +249,19 @@ def sigmoid_half(k: ScalarBuilder, x: Scalar) -> Scalar:
     return k.div_coarse(k.select(x < 0.0, e, 1.0), e + 1.0)
 
 
-def _log2_exact(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
-    """log₂ x for finite x > 0 as a head and a rest, about 12 bits beyond the precision.
+def _log2_exact(k: ScalarBuilder, n: Scalar, m: Scalar) -> tuple[Scalar, Scalar]:
+    """log₂ (2ⁿ·m) as a head and a rest, about 12 bits beyond the precision.
 
     log m = 2·atanh(s), s = (m - 1)/(m + 1): s, s² and the cubic term in two words.
     """
-    size = x.dtype.size
-    n, m = _split(k, x)
+    size = m.dtype.size
     numerator = m - 1.0
     denominator, d_rest = fast_two_sum(k.select(m > 1.0, m, 1.0), k.select(m > 1.0, 1.0, m))
     s = numerator / denominator
     s_rest = k.fma(-s, d_rest, k.fma(-s, denominator, numerator)) / denominator
     z, z_rest = two_product(k, s, s)
     z_rest = k.fma(s + s, s_rest, z_rest)
-    u, u_rest = fast_two_sum(k.const(_THIRD[size][0], x.dtype), z * polynomial(k, z, c.POW))
+    u, u_rest = fast_two_sum(k.const(_THIRD[size][0], m.dtype), z * polynomial(k, z, c.POW))
     u_rest = u_rest + _THIRD[size][1]
     v, v_rest = two_product(k, z, s)
     v_rest = k.fma(z, s_rest, k.fma(z_rest, s, v_rest))
@@ -241,9 +270,9 @@ def _log2_exact(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     a, a_rest = fast_two_sum(s, t)
     a_rest = a_rest + (s_rest + t_rest)
     head, rest = _TWO_LOG2_E[size]
-    b, b_rest = two_product(k, a, k.const(head, x.dtype))
+    b, b_rest = two_product(k, a, k.const(head, m.dtype))
     b_rest = k.fma(a, rest, k.fma(a_rest, head, b_rest))
-    y, y_rest = two_sum(k.convert(n, x.dtype), b)
+    y, y_rest = two_sum(k.convert(n, m.dtype), b)
     return fast_two_sum(y, y_rest + b_rest)
 
 
@@ -252,13 +281,38 @@ def power(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
     Largest error found: 0.89 ulp in float32, 1.00 ulp in float64.
     """
+
+    def quick() -> tuple[Scalar, Scalar]:
+        p, rest = _exponent(k, _split_normal(k, x), y)
+        is_usual = k.logical_and(is_normal(k, x), absolute(k, p) <= layout(x).bias - 2.0)
+        return _exp2_normal(k, p, rest), is_usual
+
+    return k.usually(quick, lambda: _power_general(k, x, y))
+
+
+def _exponent(k: ScalarBuilder, parts: tuple[Scalar, Scalar], y: Scalar) -> tuple[Scalar, Scalar]:
+    """y·log₂ (2ⁿ·m) in two words."""
+    head, rest = _log2_exact(k, *parts)
+    p, p_rest = two_product(k, y, head)
+    return p, k.fma(y, rest, p_rest)
+
+
+def _exp2_normal(k: ScalarBuilder, p: Scalar, rest: Scalar) -> Scalar:
+    """2^(p + rest) where that is a normal number."""
+    form = layout(p)
+    shifted = p + form.magic
+    f = (p - (shifted - form.magic)) + rest
+    power = k.fma(f, polynomial(k, f, c.EXP2), 1.0)
+    return k.bitcast(bits(k, power) + (bits(k, shifted) << form.mantissa), p.dtype)
+
+
+def _power_general(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
+    """x^y for all numbers."""
     form = layout(x)
     a = absolute(k, x)
-    head, rest = _log2_exact(k, a)
     limit = 2.0 ** (form.mantissa + 12)
     w = k.select(y > limit, limit, k.select(y < -limit, -limit, y))
-    p, p_rest = two_product(k, w, head)
-    p_rest = k.fma(w, rest, p_rest)
+    p, p_rest = _exponent(k, _split(k, a), w)
     high, low = float(form.bias + 3), -float(form.bias + form.mantissa + 3)
     inside = k.logical_and(p < high, p > low)
     p_rest = k.select(inside, p_rest, 0.0)

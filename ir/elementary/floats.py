@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from .. import dtypes
 from ..dtypes import DType
@@ -72,6 +75,14 @@ def bits(k: ScalarBuilder, x: Scalar) -> Scalar:
 def is_negative(k: ScalarBuilder, x: Scalar) -> Scalar:
     """Whether the sign bit is set, also of -0 and NaN."""
     return bits(k, x) < 0
+
+
+def is_normal(k: ScalarBuilder, x: Scalar, end: float = math.inf) -> Scalar:
+    """Whether x is a positive normal number below `end`: one comparison of its bits."""
+    form = layout(x)
+    low, high = (int(np.array(v, form.dtype.numpy).view(form.integer.numpy)) for v in (form.smallest_normal, end))
+    unsigned = dtypes.uint32 if x.dtype.size == 4 else dtypes.uint64
+    return k.bitcast(bits(k, x) - low, unsigned) < high - low
 
 
 def power_of_two(k: ScalarBuilder, n: Scalar, dtype: DType) -> Scalar:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ..scalar import INDEX, Scalar, ScalarBuilder
-from .floats import absolute, bits, copysign, layout, scale
+from .floats import absolute, bits, copysign, is_normal, layout, scale
+
+#: The logarithm of how many bits of a quotient one division finds, by the size of the dtype.
+_LOG_WIDTH = {4: 4, 8: 5}
 
 
 def _remainder_step(k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
@@ -20,8 +23,24 @@ def floor_mod(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
 
     Exact.
     """
-    form = layout(x)
-    log_width = 4 if x.dtype.size == 4 else 5
+    a, b = absolute(k, x), absolute(k, y)
+
+    def quick() -> tuple[Scalar, Scalar]:
+        is_short = a / b < 2.0 ** (1 << _LOG_WIDTH[x.dtype.size]) / 2
+        return _signed(k, _remainder_step(k, a, b), x, y), k.logical_and(is_normal(k, b), is_short)
+
+    return k.usually(quick, lambda: _floor_mod_general(k, x, y))
+
+
+def _signed(k: ScalarBuilder, r: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    """With the sign of `y`, from r = |x| mod |y|."""
+    signed = copysign(k, r, x)
+    mended = k.select((x < 0.0) ^ (y < 0.0), signed + y, signed)
+    return k.select(r.eq(0.0), copysign(k, r, y), mended)
+
+
+def _floor_mod_general(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
+    form, log_width = layout(x), _LOG_WIDTH[x.dtype.size]
     a, b = absolute(k, x), absolute(k, y)
     tiny = b < form.smallest_normal
     lift = k.select(tiny, form.mantissa + 1, k.const(0, form.integer))
@@ -38,6 +57,4 @@ def floor_mod(k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
     (r,) = k.for_(zero, k.convert(steps, INDEX), reduce, [a])
     r = k.select(b.eq(float("inf")), r, _remainder_step(k, r, b))
     r = k.select(k.logical_and(a < float("inf"), b > 0.0), r, float("nan"))
-    signed = copysign(k, r, x)
-    mended = k.select((x < 0.0) ^ (y < 0.0), signed + y, signed)
-    return k.select(k.isnan(y), y, k.select(r.eq(0.0), copysign(k, r, y), mended))
+    return k.select(k.isnan(y), y, _signed(k, r, x, y))

@@ -179,6 +179,7 @@ class Remainder(Elementwise, name="remainder"):
     accepts = dtypes.REAL
     jumps = True
     flops = 8.0
+    usual = dtypes.FLOATS
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ class Power(Elementwise, name="power"):
     symbol = "**"
     jumps = True
     flops = 50.0
+    usual = dtypes.FLOATS
 
     @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

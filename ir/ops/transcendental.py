@@ -58,6 +58,7 @@ class Exp(Elementwise, name="exp"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 12.0
+    usual = (dtypes.float32, dtypes.float64)
     ufunc = np.exp
     widens = True
 
@@ -118,6 +119,7 @@ class Log(Elementwise, name="log"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    usual = dtypes.FLOATS
     ufunc = np.log
     widens = True
 
@@ -142,6 +144,7 @@ class Log2(Elementwise, name="log2"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    usual = dtypes.FLOATS
     ufunc = np.log2
     widens = True
 
@@ -166,6 +169,7 @@ class Log10(Elementwise, name="log10"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 16.0
+    usual = dtypes.FLOATS
     ufunc = np.log10
     widens = True
 
@@ -191,6 +195,7 @@ class Log1p(Elementwise, name="log1p"):
     accepts = dtypes.INEXACT
     jumps = True
     flops = 18.0
+    usual = dtypes.FLOATS
     ufunc = np.log1p
     widens = True
 
@@ -218,6 +223,7 @@ class Sin(Elementwise, name="sin"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 40.0
+    usual = dtypes.FLOATS
     ufunc = np.sin
     widens = True
 
@@ -242,6 +248,7 @@ class Cos(Elementwise, name="cos"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 40.0
+    usual = dtypes.FLOATS
     ufunc = np.cos
     widens = True
 
@@ -266,6 +273,7 @@ class Tan(Elementwise, name="tan"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 44.0
+    usual = dtypes.FLOATS
     ufunc = np.tan
     widens = True
 
@@ -449,6 +457,7 @@ class Arcsinh(Elementwise, name="arcsinh"):
     x: Operand
     accepts = dtypes.INEXACT
     flops = 28.0
+    usual = dtypes.FLOATS
     ufunc = np.arcsinh
     widens = True
 
@@ -475,6 +484,7 @@ class Arccosh(Elementwise, name="arccosh"):
     accepts = dtypes.INEXACT
     jumps = True
     flops = 28.0
+    usual = dtypes.FLOATS
     ufunc = np.arccosh
     widens = True
 
@@ -501,6 +511,7 @@ class Arctanh(Elementwise, name="arctanh"):
     accepts = dtypes.INEXACT
     jumps = True
     flops = 24.0
+    usual = dtypes.FLOATS
     ufunc = np.arctanh
     widens = True
 
@@ -525,6 +536,7 @@ class Erf(Elementwise, name="erf"):
     x: Operand
     accepts = dtypes.FLOATS
     flops = 24.0
+    usual = (dtypes.float64,)
 
     @property
     def rule_flops(self) -> float:
@@ -553,6 +565,7 @@ class Erfinv(Elementwise, name="erfinv"):
     accepts = dtypes.FLOATS
     jumps = True
     flops = 40.0
+    usual = dtypes.FLOATS
 
     @property
     def rule_flops(self) -> float:
@@ -579,6 +592,7 @@ class Sigmoid(Elementwise, name="sigmoid"):
     x: Operand
     accepts = dtypes.FLOATS
     flops = 16.0
+    usual = (dtypes.float32, dtypes.float64)
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:

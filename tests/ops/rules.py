@@ -235,6 +235,9 @@ class ScalarMachine:
     def select(self, c: Scalar, x: ScalarLike, y: ScalarLike) -> Scalar:
         return beside_each_other(x, y)[0 if c.mlir else 1]
 
+    def usually(self, quick: Callable[[], tuple[Scalar, Scalar]], general: Callable[[], Scalar]) -> Scalar:
+        return general()
+
     def isnan(self, x: Scalar) -> Scalar:
         return self.compare("ne", x, x)
 
