@@ -392,6 +392,11 @@ class GpuKernel(MemoryKernel):
         taken = rules.taken(self, operands, sources, out)
         return self.call(key, name, taken, rules.operand_names, compute_dtype(out), define)
 
+    def usually(self, quick: Callable[[], tuple[Scalar, Scalar]], general: Callable[[], Scalar]) -> Scalar:
+        """Each thread decides for itself: a simdgroup goes the longer way where one of its elements is rare."""
+        found, is_usual = quick()
+        return self.if_(is_usual, lambda: found, general, found.dtype)
+
     def exp_nonpositive(self, x: Scalar, source: DType) -> Scalar:
         """See `FusionKernel.exp_nonpositive`; of halves by the instruction that there is."""
         if source.size == 2:
