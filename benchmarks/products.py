@@ -26,7 +26,7 @@ import smelt
 from smelt.backends.buffer import Buffer
 from smelt.backends.cuda import driver, products
 from smelt.backends.cuda.memory import MEMORY
-from smelt.backends.gpu.devices import GPUS
+from smelt.backends.gpu.devices import GPUS, LIBRARY_LIMITS
 from smelt.backends.gpu.library import Matrix, MatrixProduct
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
@@ -289,7 +289,7 @@ def main() -> None:
     print(title)
     counted = Counted()
     if not options.only:
-        every = replace(GPUS["nvidia"], library_work=0, library_reuse=0, half_library_reuse=0)
+        every = replace(GPUS["nvidia"], **dict.fromkeys(LIBRARY_LIMITS, 0))
         with mock.patch.dict(GPUS, nvidia=every):  # products of all sizes
             check(counted)
             check_graphs(counted)

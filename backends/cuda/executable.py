@@ -34,7 +34,8 @@ from .source import cuda_source, cuda_sources
 _Tables = Mapping[str, Sequence[Any]]
 
 
-#: Launches of a program that become a graph: fewer are as quick one by one, more take too much memory.
+#: Launches of a program that become a graph: fewer are as quick one by one, if no library is called for one, which
+#: takes longer; more take too much memory.
 LEAST_LAUNCHES, MOST_LAUNCHES = 4, 8192
 #: Graphs that a program keeps: as many as there are sets of arrays between which a loop changes over.
 MOST_GRAPHS = 8
@@ -101,7 +102,8 @@ class CudaProgram:
             self._kernels[kernel.entry] = _Kernel(kernel, found)
         launches = known_launches(manifest.steps)
         self._is_known = launches is not None and launches <= MOST_LAUNCHES
-        self._is_graph = not own and self._is_known and (launches or 0) >= LEAST_LAUNCHES
+        calls = any(kernel.library is not None for kernel in manifest.kernels)
+        self._is_graph = not own and self._is_known and (launches or 0) >= (1 if calls else LEAST_LAUNCHES)
         #: kernels with the places of their buffers, once they have been walked, where no value decides about them
         self._walked: list[tuple[_Kernel | _LibraryStep, list[Where]]] | None = None
         self._seen: OrderedDict[tuple[int, ...], list[Callable[[], None]] | None] = OrderedDict()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from smelt.ir.dtypes import DType
+
 from ..device import Target
 
 #: What Metal lets a kernel have, on every GPU, and so what every text keeps to.
@@ -39,10 +41,10 @@ class Gpu(Target):
         copies_itself: whether vectors that go from a buffer to threadgroup memory need no registers on their way, and
             nobody waits for them before the next barrier.
         float64: whether it computes in that.
-        library_work: multiplications from which on a product or convolution is its library's work, where it has one.
+        library_work: multiplications from which on a product is its library's work, where it has one;
+            half_library_work: of 16 bits; convolution_work: of a convolution.
         library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
-            which on that still pays.
-        half_library_reuse: the same for 16 bits.
+            which on that still pays; half_library_reuse: of 16 bits.
     """
 
     max_buffers: int = METAL.max_buffers
@@ -63,10 +65,15 @@ class Gpu(Target):
     fragment: tuple[tuple[int, int], ...] | None = None
     copies_itself: bool = False
     float64: bool = False
-    library_work: int = 1 << 28
+    library_work: int = 1 << 22
+    half_library_work: int = 1 << 26
+    convolution_work: int = 1 << 27
     library_reuse: int = 64
     half_library_reuse: int = 256
 
+
+#: What decides whether a library is called.
+LIBRARY_LIMITS = ("library_work", "half_library_work", "convolution_work", "library_reuse", "half_library_reuse")
 
 GPUS = {
     gpu.name: gpu
@@ -81,3 +88,10 @@ GPUS = {
         ),
     )
 }
+
+
+def library_limits(gpu: Gpu, dtype: DType) -> tuple[int, int]:
+    """A GPU's `library_work` and `library_reuse` for products of a dtype."""
+    if dtype.size == 2:
+        return gpu.half_library_work, gpu.half_library_reuse
+    return gpu.library_work, gpu.library_reuse

@@ -197,7 +197,7 @@ def test_integers_are_kernels(dnn: FakeDnn) -> None:
 
 
 def test_small_convolutions_are_kernels(dnn: FakeDnn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GPUS, "nvidia", dataclasses.replace(ALL, library_work=1 << 20))
+    monkeypatch.setitem(GPUS, "nvidia", dataclasses.replace(ALL, convolution_work=1 << 20))
     ran(*CASES["2-d"][:2], **CASES["2-d"][2])
     assert not dnn.done
 

@@ -14,7 +14,7 @@ import smelt
 from smelt.backends.buffer import Buffer
 from smelt.backends.cuda import products
 from smelt.backends.cuda.memory import MEMORY
-from smelt.backends.gpu.devices import GPUS
+from smelt.backends.gpu.devices import GPUS, LIBRARY_LIMITS
 from smelt.backends.gpu.library import Matrix, MatrixProduct
 from smelt.backends.gpu.manifest import Manifest
 from smelt.backends.metal.program import PIPELINE_WITH_FLOAT64
@@ -33,7 +33,7 @@ assert fake and gpu  # fixtures
 
 
 #: A GPU whose library makes products of any size.
-ALL = dataclasses.replace(GPUS["nvidia"], library_work=0, library_reuse=0, half_library_reuse=0)
+ALL = dataclasses.replace(GPUS["nvidia"], **dict.fromkeys(LIBRARY_LIMITS, 0))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from smelt.ir.settings import settings
 from smelt.passes.kernels.analysis import collect_reads, operand_reads
 from smelt.passes.kernels.contraction_places import inverse_place, substitute
 
+from ...devices import library_limits
 from ...kernel import GpuModule
 from ...library import Convolution, Tensor
 from ..schedule import ScheduledKernel, ScratchPlan
@@ -44,9 +45,9 @@ def build_convolution(module: GpuModule, product: Product, scratch: ScratchPlan)
     form = product.rules.window_form(*(v.aval for v in op.operands), **op.attrs)
     if library is None or form is None or not 0 < len(form.strides) <= MOST_AXES:
         return None
-    if product.size < max(gpu.library_work, 1):
+    if product.size < max(gpu.convolution_work, 1):
         return None
-    reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
+    _, reuse = library_limits(gpu, product.dtype)
     for copies, target in itertools.product(_copies(product, form, reuse), _targets(product)):
         copied = {copy.value: copy.aval for copy in copies}
         laid = {copy.value: copy.lay for copy in copies if copy.lay is not None}

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from smelt.backends.contraction import Product, only_moves, operand_of
+from smelt.backends.contraction import Operand, Product, only_moves, operand_of
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
@@ -20,8 +20,9 @@ from smelt.ir.index import Access, Coordinates, Index, linearize, names_of
 from smelt.ir.ops.arithmetic import Add, Maximum, Mul
 from smelt.ir.ops.constants import Constant, constant_array
 from smelt.ir.settings import settings
-from smelt.passes.kernels.analysis import plain_variable
+from smelt.passes.kernels.analysis import operand_reads, plain_variable
 
+from ...devices import library_limits
 from ...kernel import GpuModule
 from ...library import Matrix, MatrixProduct
 from ..schedule import ScheduledKernel, ScratchPlan
@@ -29,14 +30,15 @@ from .beside import Epilogue, Step, Way, origin, steps_of
 
 #: Elements of 16 bits of which rows are multiples where libraries are quick.
 LINE = 8
+#: So much sooner it pays to write what is computed: kernels would compute it for each of their tiles.
+COMPUTED = 4
 
 
 def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel] | None:
     """The steps that run a body by the library's product; None where the library is not asked, or cannot."""
-    library, gpu = module.library, module.gpu
-    if library is None or not _is_plain(product) or product.size < gpu.library_work:
+    library, (work, reuse) = module.library, library_limits(module.gpu, product.dtype)
+    if library is None or not _is_plain(product) or product.size < work:
         return None
-    reuse = gpu.half_library_reuse if product.dtype.size == 2 else gpu.library_reuse
     for way in _ways(product, reuse):
         step = _step(product, way)
         if step is None or not library.takes(step.work):
@@ -67,11 +69,29 @@ def _ways(product: Product, reuse: int) -> Iterator[Way]:
 
 
 def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
-    """The operands that may be computed or laid out anew before: none, one, or both."""
-    sides = (product.lhs, product.columns.extent), (product.rhs, product.rows.extent)
-    found = [x.value for x, extent in sides if x.value.owner is not None and extent >= reuse]
-    for n in range(len(found) + 1):
-        yield from itertools.combinations(found, n)
+    """The operands that may be computed or laid out anew before: none, one, or both. What is computed is written as it
+    comes, before it is moved, where that does."""
+    choices: list[list[Value | None]] = []
+    for x, extent in ((product.lhs, product.columns.extent), (product.rhs, product.rows.extent)):
+        found: list[Value | None] = [None]
+        first = origin(x.value)
+        if first.owner is not None and extent >= reuse // COMPUTED:
+            found += dict.fromkeys(v for v in (first, x.value) if v.aval.size <= x.value.aval.size)
+        elif x.value.owner is not None and extent >= reuse:
+            found.append(x.value)
+        choices.append(found)
+    for pair in sorted(itertools.product(*choices), key=lambda pair: sum(v is not None for v in pair)):
+        yield tuple(v for v in pair if v is not None)
+
+
+def _copied(x: Operand, way: Way) -> tuple[Value, Coordinates] | None:
+    """The value on the way to an operand that is written to memory before, and the place of its element."""
+    v, at = x.value, x.access.place
+    while v not in way.copied:
+        if v.owner is None or not only_moves(v.owner):
+            return None
+        [(v, at)] = operand_reads(v.owner, at)
+    return v, at
 
 
 # Odd extents
@@ -181,9 +201,10 @@ def _step(product: Product, way: Way) -> Step | None:
     """The product as a library takes it; None where it has no strides."""
     sources: list[tuple[Value, Aval, Index]] = []
     for x in (product.lhs, product.rhs, *way.epilogue.added):
-        if x.value in way.copied:
-            aval = way.copied[x.value]
-            sources.append((x.value, aval, linearize(x.access.place, aval.shape)))
+        copied = _copied(x, way)
+        if copied is not None:
+            value, place = copied
+            sources.append((value, way.copied[value], linearize(place, way.copied[value].shape)))
         elif x.source is None:
             return None
         else:

@@ -27,8 +27,9 @@ from .sums import Sums
 SIMDGROUPS = 8
 #: Lines that one simdgroup takes at once, where there are many; they share what it reads of the vectors.
 RESULTS = 4
-#: Vectors, at most, of 16 bits and of others, and lines of the matrix, at least, if they are more than one.
-FEW_HALVES, FEW, LEAST_LINES_OF_FEW = 4, 8, 64
+#: Vectors, at most, of 16 bits (more are matrices' work) and of others; and what is worth it for more than one: lines
+#: of the matrix, and positions that are contracted.
+FEW_HALVES, FEW, ENOUGH_LINES, ENOUGH_DEPTH = 2, 8, 64, 256
 #: Elements of sums that a thread has.
 HELD = 64
 #: So many results are enough for one simdgroup each; fewer share out a deep product among simdgroups.
@@ -41,9 +42,11 @@ LEAST_LINES = 32
 
 def suits_vectors(product: Product) -> bool:
     """Whether one side has so few rows or columns that each number of the other is multiplied a few times."""
-    rows, columns = product.rows.extent, product.columns.extent
-    few = FEW_HALVES if product.dtype.size == 2 else FEW
-    return min(rows, columns) == 1 or (min(rows, columns) <= few and max(rows, columns) >= LEAST_LINES_OF_FEW)
+    few, lines = sorted((product.rows.extent, product.columns.extent))
+    if few == 1:
+        return True
+    is_worth_it = lines >= ENOUGH_LINES and product.depth.extent >= ENOUGH_DEPTH
+    return is_worth_it and few <= (FEW_HALVES if product.dtype.size == 2 else FEW)
 
 
 def build_vectors(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:

@@ -86,7 +86,8 @@ def _layout(gpu: Gpu, plan: Plan, stages: Sequence[Stage], held: int, ragged: bo
     else:
         widths = {s: lane_width(plan, each[-1], ragged and len(each) == 1) if each else 1 for s, each in loops.items()}
         own = widths.get(longest, 1)
-        team = row_team(gpu, rows, extents.get(longest, 1) // own, own, held)
+        size = max((v.dtype.size for v, _ in plan.loads), default=4)
+        team = row_team(gpu, rows, extents.get(longest, 1) // own, own, held, size)
         if ragged:
             team = replace(team, lines=gpu.threads, threads=gpu.threads)
     spaces = {s: space_of(team, each, widths[s], held, gpu.row_values) for s, each in loops.items() if s}

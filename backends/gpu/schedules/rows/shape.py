@@ -189,12 +189,13 @@ def _moves(at: Coordinates, loop: Fused) -> bool:
     return bool(set(loop.names) & names_of(at))
 
 
-def row_team(gpu: Gpu, rows: int, items: int, width: int, held: int) -> Team:
+def row_team(gpu: Gpu, rows: int, items: int, width: int, held: int, size: int) -> Team:
     """A team that stands side by side in a row.
 
     Args:
         items: of the longest row, of `width` elements each.
         held: arrays that are to stay in registers.
+        size: bytes of an element.
     """
     most = min(gpu.row_threads, gpu.max_threads)
     limit = gpu.row_values
@@ -211,6 +212,8 @@ def row_team(gpu: Gpu, rows: int, items: int, width: int, held: int) -> Team:
         lines *= 2
     if lines > gpu.simd:
         return Team(lines, 1, lines, False)
+    if width * size == VECTOR_BYTES:  # neighbours read a line together
+        lines = max(lines, min(LINE_BYTES // VECTOR_BYTES, 1 << (items.bit_length() - 1)) if items else 1)
     threads = min(gpu.threads, max(gpu.simd, power_of_two(rows) * lines))
     return Team(lines, 1, threads, False)
 
