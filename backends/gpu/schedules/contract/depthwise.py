@@ -2,17 +2,19 @@
 
 What lies next to each other in memory is the batch: the channels. So neighbouring threads have neighbouring channels,
 several each, and a threadgroup keeps the numbers that all positions of its channels are multiplied with in threadgroup
-memory. A thread makes several positions at once, which share them.
+memory. A thread makes several positions at once, which share them, and what their windows overlap in.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from smelt.backends.contraction import Operand, Product, lies_closer
 from smelt.backends.lowering import Fused
-from smelt.ir.index import linearize
+from smelt.ir.index import Index, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...devices import Gpu
@@ -57,6 +59,8 @@ class _Shape:
         width: channels of a thread, which are read and written together. across, down: threads of a threadgroup along
             channels and positions. blocks, chunks: threadgroups along them.
         at_once: positions that a thread makes at once; steps: how often.
+        overlap: how far the windows of neighbouring positions, and neighbours in a window, are from each other, if the
+            positions of a thread read the same elements.
     """
 
     width: int
@@ -66,9 +70,10 @@ class _Shape:
     steps: int
     blocks: int
     chunks: int
+    overlap: tuple[int, int] | None
 
     @classmethod
-    def of(cls, gpu: Gpu, product: Product) -> _Shape:
+    def of(cls, gpu: Gpu, product: Product, image: Operand) -> _Shape:
         channels, positions, taps = product.batch.extent, _positions(product).extent, product.depth.extent
         is_vector = product.rules.multiplies and product.dtype.kind == "f" and product.dtype.size <= 4
         width = product.width(product.batch) if is_vector else 1
@@ -78,19 +83,54 @@ class _Shape:
         blocks = -(-vectors // most)
         across = -(-vectors // blocks)
         down = THREADS // across
-        at_once = next(n for n in (AT_ONCE, AT_ONCE // 2, 1) if positions % n == 0 or positions >= 64 * n)
+        overlap = _overlap(product, image)
+        line = _innermost(_positions(product))[1] if overlap else positions
+        at_once = math.gcd(line, AT_ONCE)
+        if at_once == 1:
+            overlap = None
+            at_once = next(n for n in (AT_ONCE, AT_ONCE // 2, 1) if positions >= 64 * n or n == 1)
         tiles = -(-positions // (down * at_once))
         steps = max(1, min(MOST_STEPS, tiles * blocks // ENOUGH_GROUPS))
-        return cls(width, across, down, at_once, steps, blocks, -(-tiles // steps))
+        return cls(width, across, down, at_once, steps, blocks, -(-tiles // steps), overlap)
+
+
+def _overlap(product: Product, image: Operand) -> tuple[int, int] | None:
+    """How far windows of neighbouring positions are apart, and neighbours in a window, in the same unit; None where
+    they have no elements in common."""
+    if image.source is None:
+        return None
+    (position, _), (tap, _) = _innermost(_positions(product)), _innermost(product.depth)
+    found: set[tuple[int, int]] = set()
+    for index in (image.source[1], *(guard.index for guard in image.access.guards)):
+        steps = [_step(index, name) for name in (position, tap)]
+        if None in steps:
+            return None
+        a, b = (step or 0 for step in steps)
+        if a or b:
+            found.add((a // math.gcd(a, b), b // math.gcd(a, b)))
+    return found.pop() if len(found) == 1 else None
+
+
+def _innermost(loop: Fused) -> tuple[str, int]:
+    """The last of a loop's variables that moves: its name and extent."""
+    return next((name, extent) for name, extent in reversed(loop.variables) if extent > 1)
+
+
+def _step(index: Index, name: str) -> int | None:
+    """How far an index moves with a variable; None where that is no number."""
+    inside = [(atom, n) for atom, n in index.terms if name in names_of([Index(0, [(atom, n)])])]
+    if any(atom.kind != "var" for atom, _ in inside):
+        return None
+    return sum(n for _, n in inside)
 
 
 def build_depthwise(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
     """One kernel. `scratch` is not needed."""
-    shape, epilogue = _Shape.of(module.gpu, product), Epilogue(module, product)
-    k = epilogue.k
     image, taps = product.lhs, product.rhs
     if product.columns.extent > 1:
         image, taps = taps, image
+    shape, epilogue = _Shape.of(module.gpu, product, image), Epilogue(module, product)
+    k = epilogue.k
     k.bind(product.columns if product.columns.extent == 1 else product.rows, k.const(0, INDEX))
     _Depthwise(k, product, epilogue, shape, image, taps).build()
     return epilogue.finish("contract-depthwise", shape.blocks * shape.chunks, THREADS)
@@ -158,25 +198,32 @@ class _Depthwise:
         extent, ragged = self.positions.extent, self.positions.extent % (shape.steps * shape.down * shape.at_once) != 0
         with k.named("position"):
             places = [summed(k, first, i) for i in range(shape.at_once)]
-        last = k.const(extent - 1, INDEX)
-        # Positions beyond the last one are read as the last one, and not stored.
-        read = [k.op("arith.minui", [at, last], INDEX) for at in places] if ragged else places
+        read = places
+        if ragged:  # positions beyond the last ones are read as these, and not stored
+            last = [extent - shape.at_once + i if shape.overlap else extent - 1 for i in range(shape.at_once)]
+            read = [k.op("arith.minui", [at, k.const(n, INDEX)], INDEX) for at, n in zip(places, last)]
+        line = _innermost(product.depth)[1] if shape.overlap else 1
 
-        def step(tap: Scalar, *totals: Any) -> list[Any]:
-            number = self._kept(summed(k, times(tap, self.length), kept))
-            found = []
-            for at, total in zip(read, totals):
-                with k.at_position(self.positions, at), k.at_position(product.depth, tap):
-                    x = self.sums.gather(self.image, product.batch, channel)
-                found.append(self.sums.add(total, *self._in_order(x, number)))
+        def step(i: Scalar, *totals: Any) -> list[Any]:
+            found, windows = list(totals), dict[int, Any]()
+            for j in range(line):
+                tap = summed(k, times(i, line), j)
+                number = self._kept(summed(k, times(tap, self.length), kept))
+                for n, at in enumerate(read):
+                    there = n * shape.overlap[0] + j * shape.overlap[1] if shape.overlap else n
+                    if there not in windows:
+                        with k.at_position(self.positions, at), k.at_position(product.depth, tap):
+                            windows[there] = self.sums.gather(self.image, product.batch, channel)
+                    found[n] = self.sums.add(found[n], *self._in_order(windows[there], number))
             return found
 
         taps = product.depth.extent
         totals = k.counted(
-            taps, step, [self.sums.zero()] * shape.at_once, unroll=taps * shape.at_once <= UNROLLED, carried="sum"
-        )
+            taps // line, step, [self.sums.zero()] * shape.at_once, unroll=taps * shape.at_once <= UNROLLED,
+            carried="sum",
+        )  # fmt: skip
         for at, total in zip(places, totals):
-            where(k, within(k, [(at, extent, ragged)]), lambda at=at, total=total: self._store(at, channel, total))
+            where(k, within(k, [(at, extent, ragged)]), partial(self._store, at, channel, total))
 
     def _in_order(self, x: Any, number: Any) -> tuple[Any, Any]:
         """Both operands, the left one first."""

@@ -77,7 +77,7 @@ class Split:
         """None where rows are enough, or too short, or where a kernel would have too many buffers."""
         gpu, alone = module.gpu, len(stages) == 1 and not stages[0].outputs
         most = ENOUGH_GROUPS if alone else MANY_GROUPS if layout.team.columns else ENOUGH_GROUPS // 2
-        tiles = max(layout.spaces[s.space].tiles for s in stages)
+        tiles: float = max(layout.spaces[s.space].tiles for s in stages)
         if layout.groups <= FEW_GROUPS:  # the rest of the GPU has nothing else to do
             elements = max(math.prod(s.space) for s in stages) * layout.rows
             tiles *= 1 + body_flops(plan.body) / (elements * HEAVY)
