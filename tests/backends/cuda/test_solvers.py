@@ -10,12 +10,14 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import solvers
+from smelt.backends.cuda.solvers import plan, singular_values
 from smelt.ir import op as ops
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import of
 from smelt.ir.errors import DeviceError, LibraryError, OutOfMemoryError
 from smelt.ir.kinds import Library
 from smelt.ir.settings import override
+from smelt.lazy.arrays import as_array, emit_all
 
 from .fake_driver import FakeDriver
 from .fake_library import installed
@@ -26,21 +28,63 @@ pytestmark = pytest.mark.usefixtures("small_heap")
 assert fake and gpu  # fixtures
 
 
+def ways(patch: pytest.MonkeyPatch, many: bool) -> None:
+    """Let all that the library can do be its: by functions for batches, or matrix by matrix."""
+    patch.setattr(plan, "LEAST", 1)
+    patch.setattr(plan, "LEAST_ELEMENTS", 1 if many else 1 << 60)
+    for kind in (singular_values.Svd, singular_values.SingularValues):
+        patch.setattr(kind, "scale", 1)
+
+
 @pytest.fixture
 def solver(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSolver]:
-    """The device's library."""
+    """The device's library, matrix by matrix."""
     found = FakeSolver(fake)
-    monkeypatch.setattr(solvers, "LEAST", 1)
-    monkeypatch.setattr(solvers._Svd, "scale", 1)
-    with installed(monkeypatch, solvers, {"cusolver": found}):
+    ways(monkeypatch, many=False)
+    with installed(monkeypatch, solvers, {"cusolver": found, "cublas": found.blas}):
         yield found
+
+
+@pytest.fixture
+def batches(solver: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> FakeSolver:
+    """The device's library, by functions for batches where it has them."""
+    ways(monkeypatch, many=True)
+    return solver
+
+
+#: Matrices and columns: one and many, a batch of either, and both with axes that the other has not.
+SYSTEMS = [
+    [(5, 5), (5, 1)], [(5, 5), (5, 3)], [(2, 4, 4), (2, 4, 3)], [(3, 4, 4), (3, 4, 1)], [(1, 1), (1, 1)],
+    [(4, 4), (3, 4, 2)], [(4, 4), (3, 4, 1)], [(3, 4, 4), (4, 2)], [(3, 1, 4, 4), (2, 4, 3)],
+    [(1, 4, 4), (3, 4, 1)], [(3, 4, 4), (1, 4, 1)],
+]  # fmt: skip
+TRIANGULAR = SYSTEMS
+
+
+def emitted(name: str, *operands: Any, **attributes: Any) -> Any:
+    """An op as it is."""
+    found = emit_all(ops.registry[name], tuple(map(as_array, operands)), attributes)
+    return found[0] if len(found) == 1 else found
 
 
 #: Functions of arrays, the op that they are, its attributes, and shapes.
 CASES: dict[str, tuple[Any, str, dict[str, Any], list[list[tuple[int, ...]]]]] = {
     "cholesky": (smelt.linalg.cholesky, "cholesky", {}, [[(5, 5)], [(3, 4, 4)], [(1, 1)]]),
     "solve": (
-        smelt.linalg.solve, "solve", {}, [[(5, 5), (5, 1)], [(5, 5), (5, 3)], [(2, 4, 4), (2, 4, 3)], [(1, 1), (1, 1)]],
+        smelt.linalg.solve, "solve", {}, SYSTEMS,
+    ),
+    "inv": (smelt.linalg.inv, "inv", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)]]),
+    "det": (smelt.linalg.det, "det", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)], [(7, 1, 1)]]),
+    "slogdet": (smelt.linalg.slogdet, "slogdet", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)]]),
+    "lu": (
+        lambda x: emitted("lu", x), "lu", {},
+        [[(5, 5)], [(3, 4, 4)], [(5, 3)], [(2, 3, 5)], [(1, 1)], [(2, 2, 3, 3)]],
+    ),
+    "solve_triangular": (
+        lambda a, b: emitted("solve_triangular", a, b, upper=False), "solve_triangular", {"upper": False}, TRIANGULAR,
+    ),
+    "solve_triangular, upper": (
+        lambda a, b: emitted("solve_triangular", a, b, upper=True), "solve_triangular", {"upper": True}, TRIANGULAR,
     ),
     "qr": (smelt.linalg.qr, "qr", {}, [[(5, 5)], [(6, 3)], [(3, 6)], [(2, 5, 4)], [(1, 4)], [(4, 1)]]),
     "eigh": (smelt.linalg.eigh, "eigh", {}, [[(5, 5)], [(2, 4, 4)], [(1, 1)]]),
@@ -74,13 +118,29 @@ def ran(name: str, shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
         np.testing.assert_allclose(x, want, rtol=exact, atol=exact * max(1, np.abs(want).max()), err_msg=what)
 
 
+#: Ops whose complex numbers are the CPU's.
+REAL = {"eigh", "eigvalsh", "svd", "singular_values"}
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_values(solver: FakeSolver, name: str, dtype: Any) -> None:
     for shapes in CASES[name][3]:
         solver.done.clear()
         ran(name, shapes, dtype)
-        assert bool(solver.done) == (dtype != np.complex64 or name in ("cholesky", "solve", "qr")), shapes
+        assert bool(solver.done) == (dtype != np.complex64 or CASES[name][1] not in REAL), shapes
+        assert not any("Batched" in x for x in solver.done)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_batches(batches: FakeSolver, name: str, dtype: Any) -> None:
+    for shapes in CASES[name][3]:
+        batches.done.clear()
+        ran(name, shapes, dtype)
+        assert bool(batches.done) == (dtype != np.complex64 or CASES[name][1] not in REAL), shapes
+        alone = np.prod(shapes[0][:-2]) == 1 or name == "qr" or (name == "lu" and shapes[0][-1] != shapes[0][-2])
+        assert not batches.done or any("Batched" in x for x in batches.done) == (not alone), shapes
 
 
 def test_what_surrounds_it_stays_on_the_gpu(solver: FakeSolver, fake: FakeDriver) -> None:
