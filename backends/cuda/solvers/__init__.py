@@ -24,8 +24,8 @@ KINDS: dict[str, tuple[type[Plan], ...]] = {
     "slogdet": (lu.FactorsOfMany, lu.Factors),
     "lu": (lu.LuOfMany, lu.Lu),
     "qr": (orthogonal.Qr,),
-    "eigh": (eigenvalues.EighOfMany, eigenvalues.EighOfManySmall, eigenvalues.Eigh),
-    "eigvalsh": (eigenvalues.EighOfMany, eigenvalues.EighOfManySmall, eigenvalues.Eigh),
+    "eigh": (eigenvalues.EighOfMany, eigenvalues.Eigh),
+    "eigvalsh": (eigenvalues.EighOfMany, eigenvalues.Eigh),
     "svd": (singular_values.SvdOfManySmall, singular_values.Svd),
     "singular_values": (singular_values.SvdOfManySmall, singular_values.SingularValues),
 }

@@ -13,7 +13,10 @@ from smelt.backends.gpu.library import LibraryCall
 
 from .. import driver
 from .library import Library
-from .plan import JACOBI_ROWS, UPPER, Places, Plan, PlanOfMany, PlanOfOne
+from .plan import UPPER, Places, Plan, PlanOfMany, PlanOfOne
+
+#: Matrices of one call of ``XsyevBatched``, which refuses more than some 32 thousand.
+_MOST_AT_ONCE = 16384
 
 
 class _Symmetric(Plan):
@@ -51,7 +54,8 @@ class Eigh(_Symmetric, PlanOfOne):
 
 
 class EighOfMany(_Symmetric, PlanOfMany):
-    """Eigenvalues by ``XsyevBatched``, which libraries have from CUDA 12.6 on."""
+    """Eigenvalues by ``XsyevBatched``, which libraries have from CUDA 12.6 on. The older ``syevjBatched`` was seen to
+    give the diagonal of a matrix for its eigenvalues."""
 
     @classmethod
     def takes(cls, library: Library, call: LibraryCall) -> bool:
@@ -60,41 +64,21 @@ class EighOfMany(_Symmetric, PlanOfMany):
     def prepare(self) -> None:
         self._reserve_matrices(self.count)
         device, host = c_size_t(), c_size_t()
-        sizes = ctypes.byref(device), ctypes.byref(host), c_int64(self.count)
-        self._call("XsyevBatched_bufferSize", *self._arguments(), *sizes)
-        self._work, self._work_bytes = self.reserve(device.value), device
-        self._host, self._host_bytes = ctypes.create_string_buffer(max(host.value, 1)), host
+        area = length = 0
+        for matrices in {min(self.count, _MOST_AT_ONCE), self.count % _MOST_AT_ONCE or self.count}:
+            sizes = ctypes.byref(device), ctypes.byref(host), c_int64(min(matrices, _MOST_AT_ONCE))
+            self._call("XsyevBatched_bufferSize", *self._arguments(), *sizes)
+            area, length = max(area, device.value), max(length, host.value)
+        self._work, self._work_bytes = self.reserve(area), c_size_t(area)
+        self._host, self._host_bytes = ctypes.create_string_buffer(max(length, 1)), c_size_t(length)
 
     def compute(self, at: Places, stream: c_void_p | None) -> None:
-        a = self._start(at, 0, self.count, stream)
+        start = self._start(at, 0, self.count, stream)
         work = c_void_p(at.workspace + self._work), self._work_bytes, self._host, self._host_bytes
-        arguments = self._arguments(c_void_p(a), c_void_p(at.results[0]))
-        self._call("XsyevBatched", *arguments, *work, self.info(at), c_int64(self.count))
+        for i in range(0, self.count, _MOST_AT_ONCE):
+            a, w = start + i * self.nbytes, at.results[0] + i * self.n * self.element
+            matrices = c_int64(min(_MOST_AT_ONCE, self.count - i))
+            self._call("XsyevBatched", *self._arguments(c_void_p(a), c_void_p(w)), *work, self.info(at, i), matrices)
 
     def _call(self, name: str, *arguments: object) -> None:
         self.library.call(f"cusolverDn{name}", self.library.handle, self.library.options, *arguments)
-
-
-class EighOfManySmall(_Symmetric, PlanOfMany):
-    """Eigenvalues of small matrices by Jacobi's method, as older libraries have it."""
-
-    @classmethod
-    def takes(cls, library: Library, call: LibraryCall) -> bool:
-        return super().takes(library, call) and call.operands[0].shape[-1] <= JACOBI_ROWS
-
-    def prepare(self) -> None:
-        self._reserve_matrices(self.count)
-        self._options, length = c_void_p(), ctypes.c_int()
-        self.library.call("cusolverDnCreateSyevjInfo", ctypes.byref(self._options))
-        self._call("_bufferSize", None, None, ctypes.byref(length))
-        self._length, self._work = length.value, self.reserve(length.value * self.element)
-
-    def compute(self, at: Places, stream: c_void_p | None) -> None:
-        a, work = self._start(at, 0, self.count, stream), c_void_p(at.workspace + self._work)
-        self._call("", c_void_p(a), c_void_p(at.results[0]), work, self._length, self.info(at))
-
-    def _call(self, suffix: str, a: c_void_p | None, w: c_void_p | None, *arguments: object) -> None:
-        self.library.call(
-            f"cusolverDn{self.letter}syevjBatched{suffix}", self.library.handle, int(self._has_vectors), UPPER, self.n,
-            a, self.n, w, *arguments, self._options, self.count,
-        )  # fmt: skip

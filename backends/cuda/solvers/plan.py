@@ -17,6 +17,7 @@ from smelt.backends.gpu.library import LibraryCall
 from smelt.ir.aval import broadcast_shapes
 
 from .. import driver, libraries
+from ..memory import memory_at
 from .library import Blas, Library
 
 #: cudaDataType_t, and the letter of functions for one type.
@@ -29,8 +30,6 @@ LEAST, MOST = 128, 32
 #: Elements from which on a batch is worth its way to the library, which takes as long as a few thousand on the CPU;
 #: and rows up to which its functions for batches are made for that.
 LEAST_ELEMENTS, MOST_ROWS = 4096, 1024
-#: Rows and columns of which the functions for batches by Jacobi's method know no more.
-JACOBI_ROWS = 32
 #: What parts of a workspace begin at multiples of.
 _ALIGNMENT = 256
 #: Sets of arrays for which a plan keeps the addresses of their matrices.
@@ -67,7 +66,8 @@ class Plan(libraries.Plan):
     in_graphs = False
     #: Whether there are matrices without such factors.
     can_fail = True
-    #: Whether the last of what was laid out says of matrices that the library is not to be trusted with them.
+    #: Whether the last of what was laid out says of matrices that they have no such factors, or none that the library
+    #: can be trusted with: it may return an error for what is not finite.
     is_checked = False
     #: Whether cuBLAS is called.
     needs_blas = False
@@ -123,18 +123,21 @@ class Plan(libraries.Plan):
             else:
                 at.operands[operand] = place
         driver.enter()
+        if self.is_checked and self.can_fail and self._is_refused(addresses):
+            memory_at(workspace + self._info, 4).write(ctypes.addressof(ctypes.c_int32(1)))
+            return
         with self.library.guard:
             self.library.put_on(stream)
             self.compute(at, stream)
 
     def failed(self, addresses: Sequence[int]) -> bool:
         """See `smelt.backends.cuda.installed.Plan`."""
-        found = False
         if self.can_fail:
-            found = _any(addresses[-1] + self._info, self.count)
-        if self.is_checked and not found:
-            found = _any(addresses[-2], math.prod(self.call.laid[-1].shape))
-        return found
+            return _any(addresses[-1] + self._info, self.count)
+        return self.is_checked and self._is_refused(addresses)
+
+    def _is_refused(self, addresses: Sequence[int]) -> bool:
+        return _any(addresses[-2], math.prod(self.call.laid[-1].shape))
 
     def info(self, at: Places, matrix: int = 0) -> c_void_p:
         """Where it is said whether a matrix has factors."""

@@ -13,7 +13,10 @@ from smelt.backends.gpu.library import LibraryCall
 
 from .. import driver
 from .library import Library
-from .plan import JACOBI_ROWS, Places, Plan, PlanOfMany, PlanOfOne
+from .plan import Places, Plan, PlanOfMany, PlanOfOne
+
+#: Rows and columns of which ``gesvdjBatched`` knows no more.
+_MOST_ROWS = 32
 
 
 class _Jacobi(Plan):
@@ -65,7 +68,7 @@ class SvdOfManySmall(_Jacobi, PlanOfMany):
 
     @classmethod
     def takes(cls, library: Library, call: LibraryCall) -> bool:
-        return super().takes(library, call) and max(call.operands[0].shape[-2:]) <= JACOBI_ROWS
+        return super().takes(library, call) and max(call.operands[0].shape[-2:]) <= _MOST_ROWS
 
     def prepare(self) -> None:
         self._reserve_options()

@@ -13,7 +13,7 @@ from scipy.linalg import get_lapack_funcs
 
 from .fake_driver import FakeDriver
 
-SUCCESS, ALLOC_FAILED, INVALID_VALUE = 0, 2, 3
+SUCCESS, ALLOC_FAILED, INVALID_VALUE, EXECUTION_FAILED = 0, 2, 3, 6
 #: cudaDataType_t.
 DTYPES: dict[int, Any] = {0: np.float32, 1: np.float64, 4: np.complex64}
 UPPER, TRANSPOSED = 1, 1
@@ -50,12 +50,13 @@ class _Fake:
 class FakeSolver(_Fake):
     """Attributes:
     without: matrices with more rows are too large.
+    most: matrices that `XsyevBatched` takes at once.
     fails: what functions return instead of computing.
     """
 
     def __init__(self, driver: FakeDriver):
         super().__init__(driver, [])
-        self.without = 1 << 30
+        self.without, self.most = 1 << 30, 32768
         self.blas = FakeBlas(driver, self.done)
 
     def cusolverDnCreate(self, handle: Any) -> int:
@@ -238,8 +239,7 @@ class FakeSolver(_Fake):
         assert uplo == UPPER and self._works(*work[:4])
         x, values = self._array(a, DTYPES[kind], n.value, n.value, lda.value), self._array(w, DTYPES[kind_w], n.value)
         if np.isnan(x).any():
-            x[...] = np.nan
-            return self._says(work[4], 1)
+            return EXECUTION_FAILED
         found, vectors = np.linalg.eigh(x, UPLO="U")
         values[:, 0] = found
         x[...] = vectors if job else np.nan
@@ -259,7 +259,7 @@ class FakeSolver(_Fake):
         assert self._works(*work[:4])
         x, values = self._array(a, DTYPES[kind], m.value, n.value, lda.value), self._array(s, DTYPES[kind_s], n.value)
         if np.isnan(x).any():
-            return self._says(work[4], 1)
+            return EXECUTION_FAILED
         left, found, right = np.linalg.svd(x, full_matrices=job_u.value == b"A")
         values[:, 0], x[...] = found, np.nan
         if job_u.value != b"N":
@@ -271,7 +271,7 @@ class FakeSolver(_Fake):
         self, handle: Any, options: Any, job: int, uplo: int, n: Any, kind: int, a: Any, lda: Any, kind_w: int, w: Any,
         compute: int, on_device: Any, on_host: Any, count: Any,
     ) -> int:  # fmt: skip
-        assert isinstance(count, ctypes.c_int64)
+        assert isinstance(count, ctypes.c_int64) and count.value <= self.most
         return self._sizes(n, on_device, on_host)
 
     def cusolverDnXsyevBatched(
@@ -281,36 +281,16 @@ class FakeSolver(_Fake):
         if code := self._begins("syevBatched", handle, options):
             return code
         assert uplo == UPPER and self._works(area, nbytes, host, host_bytes)
-        return self._syev(DTYPES[kind], job, n.value, a, w, info, count.value)
-
-    def _syev(self, kind: Any, job: int, n: int, a: Any, w: Any, info: Any, count: int) -> int:
-        matrices, values = self._array(a, kind, n, n * count), self._array(w, kind, n, count)
-        self._array(info, np.int32, count)[...] = 0
-        for i in range(count):
-            x = matrices[:, i * n : (i + 1) * n]
-            values[:, i], vectors = np.linalg.eigh(np.nan_to_num(x), UPLO="U")
+        rows, matrices = n.value, self._array(a, DTYPES[kind], n.value, n.value * count.value)
+        if count.value > self.most or not np.isfinite(matrices).all():
+            return INVALID_VALUE
+        values = self._array(w, DTYPES[kind], rows, count.value)
+        self._array(info, np.int32, count.value)[...] = 0
+        for i in range(count.value):
+            x = matrices[:, i * rows : (i + 1) * rows]
+            values[:, i], vectors = np.linalg.eigh(x, UPLO="U")
             x[...] = vectors if job else np.nan
         return SUCCESS
-
-    def cusolverDnCreateSyevjInfo(self, options: Any) -> int:
-        options._obj.value = 402
-        return SUCCESS
-
-    def _syevj_size(
-        self, handle: Any, job: int, uplo: int, n: int, a: Any, lda: int, w: Any, length: Any, options: Any, count: int
-    ) -> int:
-        assert options.value == 402
-        length._obj.value = 64
-        return SUCCESS
-
-    def _syevj(
-        self, kind: Any, handle: Any, job: int, uplo: int, n: int, a: Any, lda: int, w: Any, area: Any, length: int,
-        info: Any, options: Any, count: int,
-    ) -> int:  # fmt: skip
-        self.done.append("syevjBatched")
-        assert (uplo, lda, length, options.value) == (UPPER, n, 64, 402) and n <= 32
-        self._array(area, kind, 64)[...] = np.nan
-        return self._syev(kind, job, n, a, w, info, count)
 
     def cusolverDnCreateGesvdjInfo(self, options: Any) -> int:
         options._obj.value = 403
@@ -331,7 +311,9 @@ class FakeSolver(_Fake):
         assert (job, length, options.value) == (1, 64, 403)
         self._array(area, kind, 64)[...] = np.nan
         x = self._array(a, kind, m, n, lda)
-        left, values, right = np.linalg.svd(np.nan_to_num(x), full_matrices=not econ)
+        if not np.isfinite(x).all():
+            return EXECUTION_FAILED
+        left, values, right = np.linalg.svd(x, full_matrices=not econ)
         x[...], self._array(s, kind, min(m, n))[:, 0] = np.nan, values
         self._array(u, kind, *left.shape, ldu)[...] = left
         self._array(v, kind, *right.T.shape, ldv)[...] = right.T
@@ -353,8 +335,10 @@ class FakeSolver(_Fake):
         self._array(area, kind, 64)[...] = np.nan
         x, values = self._array(a, kind, m, n * count), self._array(s, kind, min(m, n), count)
         lefts, rights = self._array(u, kind, m, m * count), self._array(v, kind, n, n * count)
+        if not np.isfinite(x).all():
+            return EXECUTION_FAILED
         for i in range(count):
-            left, values[:, i], right = np.linalg.svd(np.nan_to_num(x[:, i * n : (i + 1) * n]))
+            left, values[:, i], right = np.linalg.svd(x[:, i * n : (i + 1) * n])
             lefts[:, i * m : (i + 1) * m], rights[:, i * n : (i + 1) * n] = left, right.T
         x[...] = np.nan
         self._array(info, np.int32, count)[...] = 0
@@ -453,7 +437,6 @@ for _letter, _kind in (("S", np.float32), ("D", np.float64), ("C", np.complex64)
     for _class, _name, _function in (
         (FakeSolver, "cusolverDn{}potrfBatched", FakeSolver._potrf_batched),
         (FakeSolver, "cusolverDn{}getrf", FakeSolver._getrf),
-        (FakeSolver, "cusolverDn{}syevjBatched", FakeSolver._syevj),
         (FakeSolver, "cusolverDn{}gesvdj", FakeSolver._gesvdj),
         (FakeSolver, "cusolverDn{}gesvdjBatched", FakeSolver._gesvdj_batched),
         (FakeBlas, "cublas{}getrfBatched", FakeBlas._getrf_batched),
@@ -465,7 +448,7 @@ for _letter, _kind in (("S", np.float32), ("D", np.float64), ("C", np.complex64)
     ):
         setattr(_class, _name.format(_letter), _typed(_function, _kind))
     for _name, _function in (
-        ("getrf", FakeSolver._getrf_size), ("syevjBatched", FakeSolver._syevj_size),
-        ("gesvdj", FakeSolver._gesvdj_size), ("gesvdjBatched", FakeSolver._gesvdj_batched_size),
+        ("getrf", FakeSolver._getrf_size), ("gesvdj", FakeSolver._gesvdj_size),
+        ("gesvdjBatched", FakeSolver._gesvdj_batched_size),
     ):  # fmt: skip
         setattr(FakeSolver, f"cusolverDn{_letter}{_name}_bufferSize", _function)
