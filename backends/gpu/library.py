@@ -166,12 +166,16 @@ class Array:
 class LibraryCall:
     """An op on whole arrays that the device's library computes: a Fourier transform, a factorization.
 
-    The kernel's buffers are the op's operands, its results, what `smelt.backends.gpu.schedules.calls` has laid out for
-    the library, and its workspace. All but the operands may be written to.
+    The kernel's buffers are the op's operands, what the library writes, what `smelt.backends.gpu.schedules.calls` has
+    laid out for it, and its workspace. All but the operands may be written to.
 
     Attributes:
         op, attributes: the op.
-        operands, results: those of the op.
+        operands: those of the op.
+        results: what the library writes: the op's results, or what these are made of.
+        laid: what is laid out.
+        laid_of: of which operand, if it takes the place of one. What does not comes last, and may say which matrices
+            the library is not to be trusted with.
         columns: results that the library writes column by column: their last two axes change places.
         line: where the user wrote it, for the end of a message.
     """
@@ -182,6 +186,8 @@ class LibraryCall:
     attributes: tuple[tuple[str, Any], ...]
     operands: tuple[Array, ...]
     results: tuple[Array, ...]
+    laid: tuple[Array, ...] = ()
+    laid_of: tuple[int | None, ...] = ()
     columns: tuple[int, ...] = ()
     line: str = field(default="", compare=False)
 
@@ -189,14 +195,15 @@ class LibraryCall:
     def written(self) -> frozenset[int]:
         """The buffers that it writes."""
         count = len(self.operands)
-        return frozenset(range(count, 2 * count + len(self.results) + 1))  # of each operand there may be another layout
+        return frozenset(range(count, count + len(self.results) + len(self.laid) + 1))
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> LibraryCall:
         """From plain data."""
         attributes = tuple((name, value) for name, value in found["attributes"])
-        arrays = {name: tuple(map(Array.read, found[name])) for name in ("operands", "results")}
-        return cls(found["op"], attributes, **arrays, columns=tuple(found["columns"]), line=found["line"])
+        operands, results, laid = (tuple(map(Array.read, found[name])) for name in ("operands", "results", "laid"))
+        laid_of, columns = tuple(found["laid_of"]), tuple(found["columns"])
+        return cls(found["op"], attributes, operands, results, laid, laid_of, columns, found["line"])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from .sources import ROOT, python_files
 #: Names of Metal's functions, of passes, of what ops are in StableHLO and in NVIDIA's libraries, and of collectives.
 OTHER_NAMES = (
     "backends/metal/emit/", "backends/exchange/rules/", "passes/call_graph.py", "backends/cuda/transforms.py",
-    "backends/cuda/solvers.py", "backends/gpu/schedules/calls.py", "backends/cuda/collectives.py",
+    "backends/cuda/solvers/", "backends/gpu/schedules/calls.py", "backends/gpu/schedules/factorizations.py",
+    "backends/cuda/collectives.py",
 )  # fmt: skip
 
 

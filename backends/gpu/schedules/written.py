@@ -13,20 +13,24 @@ from smelt.passes.extract import named_location
 
 from ..kernel import GpuModule
 from .maps import build_map
-from .schedule import ScheduledKernel, Scratch
+from .rows.build import build_row
+from .schedule import ScheduledKernel, Scratch, ScratchPlan
 
 
 def build_written(
     module: GpuModule, before: Any, name: str, read: Sequence[Value | Scratch], write: Sequence[Value | Scratch],
     compute: Callable[[Builder, list[Value]], Sequence[Value]], names: Sequence[Value] = (),
+    scratch: ScratchPlan | None = None,
 ) -> list[ScheduledKernel]:  # fmt: skip
-    """The kernels that compute elements one by one.
+    """The kernels that compute elements one by one, or of a row each.
 
     Args:
         before: the function in front of which the new one stands.
         read, write: what the kernels read and write.
         compute: builds the values that are written, of those that are read.
         names: values that are called as what is read.
+        scratch: for rows: each element that is written is made of reductions of a last axis. None: it is made of
+            elements.
     """
     around, location = before.parent.opview, before.location
     named = [named_location(v, location) for v in names] or None
@@ -35,7 +39,11 @@ def build_written(
         argument_locations=named,
     )  # fmt: skip
     b.return_(list(compute(b, arguments)))
-    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map", context())
+    operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("map" if scratch is None else "row", context())
     function = read_function(operation)
     outer: dict[Any, Value | Scratch] = dict(zip((*function.arguments, *function.returns), (*read, *write)))
-    return [replace(step, operands=[outer[x] for x in step.operands]) for step in build_map(module, function)]
+    if scratch is None:
+        steps = build_map(module, function)
+    else:
+        steps = build_row(module, function, [tuple(range(x.aval.ndim)) for x in write], scratch)
+    return [replace(step, operands=[outer.get(x, x) for x in step.operands]) for step in steps]

@@ -155,6 +155,17 @@ class FakeDriver:
         ctypes.memmove(to[0], there[0], nbytes.value)
         return 0
 
+    def cuMemcpy2DAsync_v2(self, described: Any, stream: None) -> int:
+        d = described._obj
+        assert bytes(d)[16] == bytes(d)[16 + 56] == 2, "both sides are memory of the GPU"
+        for i in range(d.height):
+            target, source = d.target_device + i * d.target_step, d.source_device + i * d.source_step
+            to, there = self._find(target), self._find(source)
+            if to is None or there is None or d.width > min(to[1], there[1]):
+                return INVALID
+            ctypes.memmove(to[0], there[0], d.width)
+        return 0
+
     # Streams
 
     def cuEventCreate(self, event: Any, flags: int) -> int:

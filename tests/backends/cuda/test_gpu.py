@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cuda import solvers
 from smelt.backends.gpu.devices import GPUS
 from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
@@ -71,10 +70,11 @@ def test_transforms_by_the_library(shape: tuple[int, ...]) -> None:
 
 @needs_cusolver
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("name", test_solvers.CASES)
-def test_linear_algebra_by_the_library(name: str, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solvers, "LEAST", 1)
-    monkeypatch.setattr(solvers._Svd, "scale", 1)
+def test_linear_algebra_by_the_library(name: str, many: bool, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrix by matrix and by functions for batches, of few rows and of many."""
+    test_solvers.ways(monkeypatch, many)
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for shapes in test_solvers.CASES[name][3]:
             for times in (1, 30):
@@ -83,9 +83,20 @@ def test_linear_algebra_by_the_library(name: str, dtype: type, monkeypatch: pyte
 
 
 @needs_cusolver
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("name", test_solvers.REFUSED)
+def test_what_is_refused_by_the_library(name: str, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_solvers.ways(monkeypatch, many)
+    f, bad, rule = test_solvers.REFUSED[name]
+    given = np.stack([np.eye(3), bad * np.eye(3)]).astype(np.float32)
+    refused = pytest.raises(LibraryError, match=f"matrix 1 of the batch is {rule}")
+    with smelt.stream("cuda"), override(tier="program", small_work=0), refused:
+        test_solvers.outcome(f, given)
+
+
+@needs_cusolver
 def test_what_has_no_factors_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solvers, "LEAST", 1)
-    monkeypatch.setattr(solvers._Svd, "scale", 1)
+    test_solvers.ways(monkeypatch, many=False)
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for f, rule in (
             (lambda x: smelt.linalg.cholesky(-x), "not positive definite"),

@@ -10,12 +10,14 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import solvers
+from smelt.backends.cuda.solvers import eigenvalues, plan, singular_values
 from smelt.ir import op as ops
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import of
 from smelt.ir.errors import DeviceError, LibraryError, OutOfMemoryError
 from smelt.ir.kinds import Library
 from smelt.ir.settings import override
+from smelt.lazy.arrays import as_array, emit_all
 
 from .fake_driver import FakeDriver
 from .fake_library import installed
@@ -26,21 +28,63 @@ pytestmark = pytest.mark.usefixtures("small_heap")
 assert fake and gpu  # fixtures
 
 
+def ways(patch: pytest.MonkeyPatch, many: bool) -> None:
+    """Let all that the library can do be its: by functions for batches, or matrix by matrix."""
+    patch.setattr(plan, "LEAST", 1)
+    patch.setattr(plan, "LEAST_ELEMENTS", 1 if many else 1 << 60)
+    for kind in (singular_values.Svd, singular_values.SingularValues):
+        patch.setattr(kind, "scale", 1)
+
+
 @pytest.fixture
 def solver(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSolver]:
-    """The device's library."""
+    """The device's library, matrix by matrix."""
     found = FakeSolver(fake)
-    monkeypatch.setattr(solvers, "LEAST", 1)
-    monkeypatch.setattr(solvers._Svd, "scale", 1)
-    with installed(monkeypatch, solvers, {"cusolver": found}):
+    ways(monkeypatch, many=False)
+    with installed(monkeypatch, solvers, {"cusolver": found, "cublas": found.blas}):
         yield found
+
+
+@pytest.fixture
+def batches(solver: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> FakeSolver:
+    """The device's library, by functions for batches where it has them."""
+    ways(monkeypatch, many=True)
+    return solver
+
+
+#: Matrices and columns: one and many, a batch of either, and both with axes that the other has not.
+SYSTEMS = [
+    [(5, 5), (5, 1)], [(5, 5), (5, 3)], [(2, 4, 4), (2, 4, 3)], [(3, 4, 4), (3, 4, 1)], [(1, 1), (1, 1)],
+    [(4, 4), (3, 4, 2)], [(4, 4), (3, 4, 1)], [(3, 4, 4), (4, 2)], [(3, 1, 4, 4), (2, 4, 3)],
+    [(1, 4, 4), (3, 4, 1)], [(3, 4, 4), (1, 4, 1)],
+]  # fmt: skip
+TRIANGULAR = SYSTEMS
+
+
+def emitted(name: str, *operands: Any, **attributes: Any) -> Any:
+    """An op as it is."""
+    found = emit_all(ops.registry[name], tuple(map(as_array, operands)), attributes)
+    return found[0] if len(found) == 1 else found
 
 
 #: Functions of arrays, the op that they are, its attributes, and shapes.
 CASES: dict[str, tuple[Any, str, dict[str, Any], list[list[tuple[int, ...]]]]] = {
     "cholesky": (smelt.linalg.cholesky, "cholesky", {}, [[(5, 5)], [(3, 4, 4)], [(1, 1)]]),
     "solve": (
-        smelt.linalg.solve, "solve", {}, [[(5, 5), (5, 1)], [(5, 5), (5, 3)], [(2, 4, 4), (2, 4, 3)], [(1, 1), (1, 1)]],
+        smelt.linalg.solve, "solve", {}, SYSTEMS,
+    ),
+    "inv": (smelt.linalg.inv, "inv", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)]]),
+    "det": (smelt.linalg.det, "det", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)], [(7, 1, 1)]]),
+    "slogdet": (smelt.linalg.slogdet, "slogdet", {}, [[(5, 5)], [(3, 4, 4)], [(2, 2, 3, 3)], [(1, 1)]]),
+    "lu": (
+        lambda x: emitted("lu", x), "lu", {},
+        [[(5, 5)], [(3, 4, 4)], [(5, 3)], [(2, 3, 5)], [(1, 1)], [(2, 2, 3, 3)]],
+    ),
+    "solve_triangular": (
+        lambda a, b: emitted("solve_triangular", a, b, upper=False), "solve_triangular", {"upper": False}, TRIANGULAR,
+    ),
+    "solve_triangular, upper": (
+        lambda a, b: emitted("solve_triangular", a, b, upper=True), "solve_triangular", {"upper": True}, TRIANGULAR,
     ),
     "qr": (smelt.linalg.qr, "qr", {}, [[(5, 5)], [(6, 3)], [(3, 6)], [(2, 5, 4)], [(1, 4)], [(4, 1)]]),
     "eigh": (smelt.linalg.eigh, "eigh", {}, [[(5, 5)], [(2, 4, 4)], [(1, 1)]]),
@@ -74,13 +118,29 @@ def ran(name: str, shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
         np.testing.assert_allclose(x, want, rtol=exact, atol=exact * max(1, np.abs(want).max()), err_msg=what)
 
 
+#: Ops whose complex numbers are the CPU's.
+REAL = {"eigh", "eigvalsh", "svd", "singular_values"}
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_values(solver: FakeSolver, name: str, dtype: Any) -> None:
     for shapes in CASES[name][3]:
         solver.done.clear()
         ran(name, shapes, dtype)
-        assert bool(solver.done) == (dtype != np.complex64 or name in ("cholesky", "solve", "qr")), shapes
+        assert bool(solver.done) == (dtype != np.complex64 or CASES[name][1] not in REAL), shapes
+        assert not any("Batched" in x for x in solver.done)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_batches(batches: FakeSolver, name: str, dtype: Any) -> None:
+    for shapes in CASES[name][3]:
+        batches.done.clear()
+        ran(name, shapes, dtype)
+        assert bool(batches.done) == (dtype != np.complex64 or CASES[name][1] not in REAL), shapes
+        alone = np.prod(shapes[0][:-2]) == 1 or name == "qr" or (name == "lu" and shapes[0][-1] != shapes[0][-2])
+        assert not batches.done or any("Batched" in x for x in batches.done) == (not alone), shapes
 
 
 def test_what_surrounds_it_stays_on_the_gpu(solver: FakeSolver, fake: FakeDriver) -> None:
@@ -106,49 +166,143 @@ def test_in_loops(solver: FakeSolver) -> None:
     assert solver.done == ["getrf", "getrs"] * 3
 
 
-def test_what_has_no_factors_is_an_error_with_op_and_line(solver: FakeSolver) -> None:
-    bad = np.stack([np.eye(3), -np.eye(3)]).astype(np.float32)
-    for f, rule in (
-        (smelt.linalg.cholesky, r"smelt.cholesky: .*1.* not positive definite.*test_solvers.py"),
-        (lambda x: smelt.linalg.solve(x - x, x), r"smelt.solve: .*singular.*test_solvers.py"),
-    ):
-        with pytest.raises(LibraryError, match=rule):
-            smelt.eval(smelt.compile(f)(smelt.array(bad)))
-    assert solver.done
+def outcome(f: Any, *given: np.ndarray) -> list[np.ndarray]:
+    """What a program has for arrays, which is made anew."""
+    found = smelt.compile(lambda *xs: f(*xs))(*(smelt.array(x, dtype=of(x.dtype)) for x in given))
+    return [np.array(x) for x in (found if isinstance(found, (tuple, list)) else (found,))]
 
 
-def test_nan_is_what_it_is_on_the_cpu(solver: FakeSolver) -> None:
-    x = np.full((3, 3), np.nan, np.float32)
-    for f in (smelt.linalg.cholesky, smelt.linalg.eigh, lambda x: smelt.linalg.svd(x, compute_uv=False)):
-        found, wants = [], []
-        for device, into in (("cuda", found), ("cpu", wants)):
-            with smelt.stream(device):
-                out = smelt.compile(f)(smelt.array(x))
-                into += [np.array(a) for a in (out if isinstance(out, (tuple, list)) else (out,))]
+#: What raises an error, of a batch whose second matrix is -1 or 0, and what it says.
+REFUSED: dict[str, tuple[Any, float, str]] = {
+    "cholesky": (smelt.linalg.cholesky, -1, "not positive definite"),
+    "solve": (lambda x: smelt.linalg.solve(x, smelt.ones((2, 3, 2))), 0, "singular"),
+    "inv": (smelt.linalg.inv, 0, "singular"),
+    "solve_triangular": (
+        lambda x: emitted("solve_triangular", x, smelt.ones((2, 3, 2)), upper=False), 0,
+        "singular: its diagonal has a zero",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("many", [False, True])
+def test_what_has_no_factors_is_an_error_with_op_and_line(
+    solver: FakeSolver, monkeypatch: pytest.MonkeyPatch, name: str, many: bool
+) -> None:
+    ways(monkeypatch, many)
+    f, bad, rule = REFUSED[name]
+    with pytest.raises(LibraryError, match=rf"smelt.{name}: matrix 1 of the batch is {rule}.*test_solvers.py"):
+        outcome(f, np.stack([np.eye(3), bad * np.eye(3)]).astype(np.float32))
+    assert any("Batched" in x for x in solver.done) == many
+    for x in outcome(f, np.stack([np.eye(3)] * 2).astype(np.float32)):  # and is none any more
+        assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_singular_matrices_have_determinants_and_lu_factors(
+    solver: FakeSolver, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    ways(monkeypatch, many)
+    x = np.stack([2 * np.eye(3), np.ones((3, 3)), np.zeros((3, 3))]).astype(np.float32)
+    (found,) = outcome(smelt.linalg.det, x)
+    assert found.tolist() == [8, 0, 0]
+    sign, log = outcome(smelt.linalg.slogdet, x)
+    assert sign.tolist() == [1, 0, 0] and log[1:].tolist() == [-np.inf] * 2
+    factors, _, _ = outcome(lambda x: emitted("lu", x), x)
+    np.testing.assert_array_equal(factors[2], 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_determinants_of_which_parts_are_too_large(batches: FakeSolver, dtype: Any) -> None:
+    """By products of some of the numbers alone, that is; and those that are too large or small themselves."""
+    tiny = 1e-30 if dtype != np.float64 else 1e-200
+    rows = [[1 / tiny, 1 / tiny, tiny, 3 * tiny], [tiny, tiny, 1 / tiny, -2 / tiny], [tiny] * 4, [1 / tiny] * 4]
+    (found,) = outcome(smelt.linalg.det, np.stack([np.diag(x) for x in rows]).astype(dtype))
+    np.testing.assert_allclose(found[:3], [3, -2, 0], rtol=1e-4)
+    assert np.isinf(found[3])
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_what_it_is_on_the_cpu(
+    solver: FakeSolver, monkeypatch: pytest.MonkeyPatch, many: bool, value: float
+) -> None:
+    ways(monkeypatch, many)
+    x = np.stack([np.eye(3), np.eye(3)]).astype(np.float32)
+    x[1, 2, 0] = value
+    for name in ("cholesky", "eigh", "eigvalsh", "svd", "singular_values"):
+        f = lambda x, name=name: emitted(name, x, **({"full": False} if name == "svd" else {}))  # noqa: E731
+        found = outcome(f, x)
+        with smelt.stream("cpu"):
+            wants = outcome(f, x)
         for a, want in zip(found, wants):
-            np.testing.assert_array_equal(a, want)
-    assert solver.done == ["potrf", "syevd", "gesvd"]
+            np.testing.assert_allclose(a, want, rtol=1e-6)
 
 
-def test_what_it_is_not_asked_for(solver: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small matrices, many of them, batches that are broadcast, what is too large for it, and nothing."""
-    def solved(*shapes: tuple[int, ...]) -> None:
-        a, b = (np.ones(s, np.float32) + (5 * np.eye(4, dtype=np.float32) if s[-1] == 4 else 0) for s in shapes)
-        np.testing.assert_allclose(
-            np.array(smelt.linalg.solve(smelt.array(a), smelt.array(b))), np.linalg.solve(a, b), rtol=1e-5
-        )
-        assert not solver.done
+def test_many_places_of_results(batches: FakeSolver) -> None:
+    """Results that are kept lie in new places, whose addresses take those of others' turn."""
+    f = smelt.compile(lambda a, b: smelt.linalg.solve(a, b))
+    x = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32) + 4 * np.eye(4, dtype=np.float32)
+    kept = []
+    for i in range(20):
+        kept.append(f(smelt.array(x), smelt.array(np.full((3, 4, 2), i, np.float32))))
+    for i, found in enumerate(kept):
+        np.testing.assert_allclose(np.array(found), np.linalg.solve(x, np.full((3, 4, 2), i, np.float32)), rtol=1e-4)
 
-    solved((4, 4), (2, 4, 1))
-    monkeypatch.setattr(solvers, "MOST", 2)
-    solved((3, 4, 4), (3, 4, 2))
-    solver.without = 3
-    solved((4, 4), (4, 3))
-    monkeypatch.setattr(solvers, "LEAST", 5)
-    solved((4, 4), (4, 5))
-    with override(libraries=False):
-        solved((4, 4), (4, 6))
-    assert np.array(smelt.linalg.cholesky(smelt.zeros((0, 3, 3)))).shape == (0, 3, 3)
+
+def test_inverses_by_factors(batches: FakeSolver) -> None:
+    """Of matrices that are too large for the function that inverts at once."""
+    ran("inv", [(2, 33, 33)], np.float64)
+    assert batches.done == ["getrfBatched", "getriBatched"]
+
+
+def test_more_matrices_than_are_taken_at_once(batches: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eigenvalues, "_MOST_AT_ONCE", 2)
+    batches.most = 2
+    for count in (2, 4, 5):
+        batches.done.clear()
+        ran("eigh", [(count, 3, 3)], np.float32)
+        assert batches.done == ["syevBatched"] * -(-count // 2)
+
+
+def test_older_libraries(batches: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(FakeSolver, "cusolverDnXsyevBatched")
+    ran("eigh", [(3, 4, 4)], np.float32)
+    assert batches.done == ["syevd"] * 3
+
+
+def test_without_cublas(solver: FakeSolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways(monkeypatch, many=True)
+    with installed(monkeypatch, solvers, {"cusolver": solver}):
+        for name, done in (("inv", ["getrf", "getrs"] * 2), ("solve_triangular", []), ("cholesky", ["potrfBatched"])):
+            solver.done.clear()
+            ran(name, [(2, 3, 3)] * (2 if name == "solve_triangular" else 1), np.float32)
+            assert solver.done == done
+
+
+def test_what_it_is_asked_for(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few large matrices one by one, many by functions for batches; the CPU has small ones, and nothing."""
+    found = FakeSolver(fake)
+    for name, value in (("LEAST", 10), ("MOST", 4), ("LEAST_ELEMENTS", 100), ("MOST_ROWS", 20)):
+        monkeypatch.setattr(plan, name, value)
+    monkeypatch.setattr(plan.PlanOfMany, "rows", 9)
+    with installed(monkeypatch, solvers, {"cusolver": found, "cublas": found.blas}):
+        for shape, done in (
+            ((8, 8), []), ((10, 10), ["getrf", "getrs"]), ((5, 4, 4), []), ((20, 3, 3), ["matinvBatched"]),
+            ((2, 8, 8), ["matinvBatched"]), ((4, 12, 12), ["getrf", "getrs"] * 4), ((5, 12, 12), ["matinvBatched"]),
+            ((5, 21, 21), []), ((2, 12, 12), ["getrf", "getrs"] * 2),
+        ):  # fmt: skip
+            found.done.clear()
+            ran("inv", [shape], np.float32)
+            assert found.done == done, shape
+        found.without = 11
+        found.done.clear()
+        ran("inv", [(12, 12)], np.float32)
+        with override(libraries=False):
+            ran("inv", [(11, 11)], np.float32)
+        assert not found.done
+        assert np.array(smelt.linalg.cholesky(smelt.zeros((0, 3, 3)))).shape == (0, 3, 3)
+        assert np.array(smelt.linalg.inv(smelt.zeros((200, 0, 0)))).shape == (200, 0, 0)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(7, DeviceError), (2, OutOfMemoryError)])
