@@ -131,6 +131,7 @@ class FusePass(Pass):
                 left = self._left(function, library)
                 laid_out = lay_out_contractions(module, function, left)
                 if laid_out is not function:
+                    statistics["functions laid out"] += 1
                     function, left = laid_out, self._left(laid_out, library)
                 kernels = contractions_of(function) - left
             grouping = self._grouped(function, kernels)
