@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from smelt.ir import locks
+from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, DeviceError, SmeltError, at_user_line, shown
 
 if TYPE_CHECKING:
@@ -332,18 +333,15 @@ def load_entry_points(name: str) -> None:
     Raises:
         DeviceError: it does not load, or registers no device of that name.
     """
-    metadata = locks.loaded("importlib.metadata")  # 20 ms, which `import smelt` need not take
-    for entry in metadata.entry_points(group="smelt.devices"):
+    for entry in offered("smelt.devices"):
         if entry.name != name:
             continue
         try:
-            entry.load()
-        except SmeltError:
-            raise
-        except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}"
-            message = f"smelt: the device {name!r} of {entry.value} does not load: {reason}"
-            raise DeviceError(at_user_line(message)) from error
+            load(entry, "the device", DeviceError)
+        except DeviceError as error:
+            if isinstance(error.__cause__, SmeltError):  # the package says by itself what is missing
+                raise error.__cause__ from None
+            raise DeviceError(at_user_line(f"smelt: {error}")) from error.__cause__
         if name not in registered:
             message = f"smelt: {entry.value}, the entry point of the device {name!r}, registers no such device"
             raise DeviceError(at_user_line(message))

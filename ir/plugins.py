@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from . import locks
 from . import op as _op
-from .errors import AttributeValueError
+from .entry_points import load, offered
+from .errors import AttributeValueError, SmeltError
 from .op import Op, registry
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ if TYPE_CHECKING:
 GROUP = "smelt.ops"
 
 
-def entry_points() -> list[EntryPoint]:
-    """What installed packages offer."""
-    metadata = locks.loaded("importlib.metadata")  # 20 ms, which `import smelt` need not take
-    return list(metadata.entry_points(group=GROUP))
-
-
 def load_all() -> list[str]:
     """Load the ops of all installed packages; what is wrong with those that do not load."""
-    return [problem for entry in entry_points() if (problem := _load(entry)) is not None]
+    return [problem for entry in offered(GROUP) if (problem := _load(entry)) is not None]
 
 
 def load_for(names: Collection[str]) -> list[str]:
@@ -41,7 +35,7 @@ def load_for(names: Collection[str]) -> list[str]:
     not load. Entry points that are called like one of the ops come first.
     """
     problems = []
-    for entry in sorted(entry_points(), key=lambda entry: entry.name not in names):
+    for entry in sorted(offered(GROUP), key=lambda entry: entry.name not in names):
         if all(name in registry for name in names):
             return []
         problem = _load(entry)
@@ -67,7 +61,7 @@ def get(name: str) -> Op:
 def _load(entry: EntryPoint) -> str | None:
     """Import what an entry point names; what is wrong with it."""
     try:
-        entry.load()
-    except (Exception, SystemExit) as error:
-        return f"the ops {entry.name!r} of {entry.value} do not load: {type(error).__name__}: {error}"
+        load(entry, "the ops", SmeltError, several=True)
+    except SmeltError as error:
+        return str(error)
     return None

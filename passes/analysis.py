@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, PipelineError, at_user_line, shown
 
 from .registry import registry
@@ -98,15 +99,9 @@ def find(name: str) -> Analysis:
     registry()  # those of smelt are in modules of this room
     if name in _registered:
         return _registered[name]
-    import importlib.metadata  # 20 ms, which pipelines without such analyses need not take
-
-    for entry in importlib.metadata.entry_points(group=GROUP):
+    for entry in offered(GROUP):
         if entry.name == name:
-            try:
-                entry.load()
-            except (Exception, SystemExit) as error:
-                message = f"the analysis {name!r} of {entry.value} does not load: {type(error).__name__}: {error}"
-                raise PipelineError(message) from error
+            load(entry, "the analysis", PipelineError)
     if name not in _registered:
         raise PipelineError(f"there is no analysis {shown(name)}; analyses: {', '.join(sorted(_registered))}")
     return _registered[name]

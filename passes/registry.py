@@ -28,12 +28,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smelt.ir import locks
+from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 
 from .option_text import Unreadable, described, from_text, hints, to_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+GROUP = "smelt.passes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,25 +146,14 @@ def find(name: str) -> type[Pass] | None:
         if wanted in passes:
             return passes[wanted]
     for wanted in dict.fromkeys((name, name.removeprefix("smelt-"))):
-        for entry in entry_points():
+        for entry in offered(GROUP):
             if entry.name == wanted:
                 return _load(entry)
     return None
 
 
-def entry_points() -> list[EntryPoint]:
-    """What installed packages offer."""
-    import importlib.metadata  # 20 ms, which compiles without such passes need not take
-
-    return list(importlib.metadata.entry_points(group="smelt.passes"))
-
-
 def _load(entry: EntryPoint) -> type[Pass]:
-    try:
-        entry.load()
-    except (Exception, SystemExit) as error:
-        message = f"the pass {entry.name!r} of {entry.value} does not load: {type(error).__name__}: {error}"
-        raise PipelineError(message) from error
+    load(entry, "the pass", PipelineError)
     if entry.name not in _passes:
         raise PipelineError(f"{entry.value}, the entry point of the pass {entry.name!r}, defines no pass of that name")
     return _passes[entry.name]
@@ -171,7 +163,7 @@ def load_all() -> list[str]:
     """Load the passes of all installed packages; what is wrong with those that do not load."""
     registry()
     problems = []
-    for entry in entry_points():
+    for entry in offered(GROUP):
         try:
             _load(entry)
         except PipelineError as error:

@@ -147,6 +147,12 @@ def is_placed(operation: Any) -> bool:
     return "smelt.device" in operation.attributes
 
 
+def unplaced_functions(module: Any) -> list[Any]:
+    """The functions of a module that have a body and are neither a kernel nor a program of another device: those whose
+    ops passes before `fuse`, and `fuse` itself, may rewrite."""
+    return [f for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f) and not is_placed(f)]
+
+
 #: Attributes of a function that say how it is transformed; see `custom_rules`. A call of such a function stays
 #: a call while a transformation may still meet it.
 CHECKPOINT = "smelt.checkpoint"

@@ -26,6 +26,7 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.flags import flag
 from smelt.ir.op import Op
 from smelt.ir.settings import logs_compiles, settings
+from smelt.ir.tables import columns
 
 __all__ = ["Compile", "Explanation", "Subject", "because", "explain", "note", "subject"]
 
@@ -142,13 +143,9 @@ class Explanation:
         for c in compiles:
             what = f"{c.name}{'' if c.how == 'compiled' else f' ({c.how})'}{f' at {c.where}' if c.where else ''}"
             rows.append((f"{c.seconds * 1e3:.0f}", str(c.kernels), str(c.ops), what, c.reason, c.advice))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.rjust(w) if i < 3 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
-            for row in rows
-        ]
         reasons = ", ".join(f"{n} × {kind}" for kind, n in self.reasons.items())
-        return "\n".join([*(line.rstrip() for line in lines), f"{len(compiles)} in {self.seconds:.2f} s: {reasons}"])
+        last = f"{len(compiles)} in {self.seconds:.2f} s: {reasons}"
+        return "\n".join([*columns(rows, right=(0, 1, 2)), last])
 
 
 class Step(NamedTuple):

@@ -15,6 +15,7 @@ from smelt.ir.errors import ProfileError, at_user_line
 from smelt.ir.flags import flag
 from smelt.ir.paths import path_of
 from smelt.ir.profiling import WORK, Event, Profiler
+from smelt.ir.tables import columns
 
 __all__ = ["Profile", "ProfileRow", "profile"]
 
@@ -93,12 +94,7 @@ class Profile:
         for row in rows[:ROWS]:
             cells = [row.name, row.kind, str(row.calls), f"{row.seconds * 1e3:.3f}", f"{row.share:.1%}", row.line]
             table.append(cells)
-        widths = [max(len(r[i]) for r in table) for i in range(len(table[0]))]
-        left = {0, 1, len(widths) - 1}
-        lines = [
-            "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip()
-            for r in table
-        ]
+        lines = columns(table, right=(2, 3, 4))
         if len(rows) > ROWS:
             rest = sum(row.seconds for row in rows[ROWS:])
             lines.append(f"and {len(rows) - ROWS} more, {rest * 1e3:.3f} ms")

@@ -1,1 +1,1 @@
-"""Command line tools: `smelt-opt` on IR files, `smelt dump|run|opt|view`."""
+"""Command line tools: `smelt-opt` on IR files, and the commands of `smelt` (see `commands`)."""

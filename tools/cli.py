@@ -4,6 +4,8 @@ smelt dump examples/gelu.py:gelu 'f32[32,128]' --stage=fuse
 smelt view examples/gelu.py:gelu 'f32[32,128]' -o gelu.html
 smelt run file.mlir --input a.npy --output y.npy
 smelt opt file.mlir --canonicalize
+smelt verify file.mlir --pass-pipeline=canonicalize,cse
+smelt reduce file.mlir -o small.mlir -- smelt verify {}
 smelt diff before.mlir after.mlir
 smelt check-metal kernel.metal
 smelt doctor

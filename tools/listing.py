@@ -52,6 +52,7 @@ def list_ops() -> tuple[str, list[str]]:
     import smelt.ir.ops  # noqa: F401  (fills the registry)
     from smelt.ir.op import registry
     from smelt.ir.plugins import load_all
+    from smelt.ir.tables import columns
 
     problems = load_all()
     rows: list[tuple[str, ...]] = [HEADER]
@@ -63,9 +64,7 @@ def list_ops() -> tuple[str, list[str]]:
     for name, (operands, attributes, rules, lower) in CONTROL.items():
         rows.append((name, "control", operands, attributes, "callees", "yes", rules, "rule", lower))
     reasons.append("while has no transpose: reverse mode would need memory for a number of steps not known in advance")
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, "", *reasons]) + "\n", problems
+    return "\n".join([*columns(rows), "", *reasons]) + "\n", problems
 
 
 def _row(op: Any) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from . import driver
 MOST_PLANS = 1024
 
 
-
 class Plan:
     """What plans of libraries have in common. See `smelt.backends.cuda.installed.Plan`."""
 

@@ -164,9 +164,25 @@ _MOVED = re.compile(
 _COPY = re.compile(
     r"^( *)\*\(threadgroup (\w+)\*\)\((\w+)([^;=]*)\) = \*\(device const \2\*\)\(([^;=]+)\);", re.M
 )  # fmt: skip
-#: Spaces before a statement that no loop repeats.
-_INDENT = 4
 _BARRIER = re.compile(r"\b(?:threadgroup|simdgroup)_barrier\(")
+#: What tells where loops are: their heads, up to the brace that opens the body, and all other braces.
+_BRACES = re.compile(r"\b(?:for|while) \([^\n]*\{$|\bdo \{$|[{}]", re.M)
+
+
+def _loops(text: str) -> list[range]:
+    """Where the outermost loops of a text stand."""
+    found, depth, outermost, start = [], 0, None, 0
+    for match in _BRACES.finditer(text):
+        if match[0] != "}":
+            if match[0] != "{" and outermost is None:
+                outermost, start = depth, match.start()
+            depth += 1
+            continue
+        depth -= 1
+        if depth == outermost:
+            found.append(range(start, match.end()))
+            outermost = None
+    return found
 
 
 def _copied_meanwhile(text: str) -> str:
@@ -175,18 +191,19 @@ def _copied_meanwhile(text: str) -> str:
     Only where a loop brings some: to wait at its barriers costs what else the compiler would move over them.
     """
     arrays = set(re.findall(r"__shared__ \w+ (\w+)\[", text))
-    loops = False
+    moved = _MOVED.sub(r"\n\4\5\3;\n", text)
+    copies = [match for match in _COPY.finditer(moved) if match[3] in arrays]
+    loops = _loops(moved) if copies else []
+    if not any(match.start() in loop for match in copies for loop in loops):
+        return text
 
     def copy(match: re.Match[str]) -> str:
-        nonlocal loops
         indent, kind, array, offset, source = match.groups()
         if array not in arrays:
             return match[0]
-        loops |= len(indent) > _INDENT
         return f"{indent}smelt::copy_meanwhile(({kind}*)({array}{offset}), (const {kind}*)({source}));"
 
-    found = _COPY.sub(copy, _MOVED.sub(r"\n\4\5\3;\n", text))
-    return _BARRIER.sub(r"smelt::await_copies(), \g<0>", found) if loops else text
+    return _BARRIER.sub(r"smelt::await_copies(), \g<0>", _COPY.sub(copy, moved))
 
 
 _UNROLLED = re.compile(r"^( *)#pragma unroll\n\1for \([^\n]*\{\n((?:\1 +[^\n]*\n)*)\1\}\n", re.M)

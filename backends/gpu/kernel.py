@@ -400,9 +400,13 @@ class GpuKernel(MemoryKernel):
     def exp_nonpositive(self, x: Scalar, source: DType) -> Scalar:
         """See `FusionKernel.exp_nonpositive`; of halves by the instruction that there is."""
         if source.size == 2:
-            return self.op("math.exp2", [x * math.log2(math.e)], x.dtype, fastmath=self.attr("#arith.fastmath<afn>"))
+            return self.fast_exp2(x * math.log2(math.e))
         define = elementary.exp_nonpositive
         return self.call((define, x.dtype), f"exp_nonpositive_{x.dtype.mlir}", [x], ["x"], x.dtype, define)
+
+    def fast_exp2(self, x: Scalar) -> Scalar:
+        """2^x by the instruction that there is: as exact as halves need."""
+        return self.op("math.exp2", [x], x.dtype, fastmath=self.attr("#arith.fastmath<afn>"))
 
     def call(
         self,

@@ -33,7 +33,7 @@ from .complex_numbers import imag, real
 __all__ = ["ceil", "floor", "nan_to_num", "round", "trunc"]
 
 _FLOOR, _CEIL, _TRUNC, _ROUND = ops["floor"], ops["ceil"], ops["trunc"], ops["round"]
-_MUL, _DIV, _NEG, _COMPLEX = ops["mul"], ops["div"], ops["neg"], ops["complex"]
+_MUL, _DIV, _NEG, _COMPLEX, _SELECT = ops["mul"], ops["div"], ops["neg"], ops["complex"], ops["select"]
 
 
 def _rounding(op: Op, a: ArrayLike) -> array:
@@ -82,7 +82,12 @@ def trunc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None, *, out: None = None) -> array:
     """a rounded to `decimals` places after the point, ties to even; negative: to tens, hundreds, …
 
-    Complex numbers are rounded part by part.
+    Complex numbers are rounded part by part. Ties of floats are those of a · 10^decimals in float32, of float64 in
+    float64, as in NumPy; numbers that have no such places are returned as they are. Integers become multiples that
+    their dtype has: 127 of int8 is 120.
+
+    Raises:
+        ArgumentTypeError: `decimals` is no int. AttributeValueError: it is beyond ±308.
 
     >>> import smelt
     >>> smelt.round(smelt.array([1.25, 2.5]), 1)
@@ -101,12 +106,43 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None, *, 
         return wrap(x._ref)
     if decimals == 0:
         return emit_elementwise(_ROUND, x)
-    # In a type that holds the scaled number: float16 overflows, and float32 has no int32 beyond 2^24.
-    x = convert(x, dtypes.float32 if dtype.size <= 2 or dtype is dtypes.float32 else dtypes.float64)
+    if not dtype.is_float:
+        return _to_multiples(x, -decimals)
+    # In a type that has the power of ten.
+    is_wide = dtype is dtypes.float64 or 10.0 ** builtins.abs(decimals) > largest_finite(dtypes.float32)
+    return convert(_to_places(convert(x, dtypes.float64 if is_wide else dtypes.float32), decimals), dtype)
+
+
+def _to_places(x: array, decimals: int) -> array:
+    """`round` of float32 or float64."""
     scale = constant(10.0 ** builtins.abs(decimals), x.dtype, x.shape)
     up, down = (_MUL, _DIV) if decimals > 0 else (_DIV, _MUL)
-    rounded = emit_elementwise(_ROUND, emit_elementwise(up, x, scale))
-    return convert(emit_elementwise(down, rounded, scale), dtype)
+    scaled = emit_elementwise(up, x, scale)
+    found = emit_elementwise(down, emit_elementwise(_ROUND, scaled), scale)
+    whole = constant(2.0 ** (np.finfo(x.dtype.numpy).nmant + 1), x.dtype, x.shape)  # from here on nothing is rounded
+    is_short = emit_elementwise(ops["less"], emit_elementwise(ops["abs"], scaled), whole)
+    return emit_elementwise(_SELECT, is_short, found, emit_elementwise(ops["stop_gradient"], x))
+
+
+def _to_multiples(x: array, places: int) -> array:
+    """Integers as multiples of a power of ten."""
+    limits = (0, 1) if x.dtype is dtypes.bool_ else (np.iinfo(x.dtype.numpy).min, np.iinfo(x.dtype.numpy).max)
+    least, most, unit = int(limits[0]), int(limits[1]), 10**places
+    if unit > most:
+        return constant(0, x.dtype, x.shape)
+
+    def number_of(value: int) -> array:
+        return constant(value, x.dtype, x.shape)
+
+    count = emit_elementwise(ops["floor_divide"], x, number_of(unit))
+    rest, half = emit_elementwise(ops["remainder"], x, number_of(unit)), number_of(unit // 2)
+    is_odd = emit_elementwise(ops["not_equal"], emit_elementwise(ops["bitwise_and"], count, number_of(1)), number_of(0))
+    is_tie = emit_elementwise(ops["logical_and"], emit_elementwise(ops["equal"], rest, half), is_odd)
+    is_more = emit_elementwise(ops["logical_or"], emit_elementwise(ops["greater"], rest, half), is_tie)
+    count = emit_elementwise(ops["add"], count, convert(is_more, x.dtype))
+    count = emit_elementwise(ops["maximum"], count, number_of(-(-least // unit)))
+    count = emit_elementwise(ops["minimum"], count, number_of(most // unit))
+    return emit_elementwise(_MUL, count, number_of(unit))
 
 
 @remembered
@@ -137,7 +173,7 @@ def nan_to_num(
         return wrap(x._ref)
     dtype, shape = x.dtype, x.shape
     largest = largest_finite(dtype)
-    select, equal = ops["select"], ops["equal"]
+    equal = ops["equal"]
     infinity = constant(math.inf, dtype, shape)
     found = x
     for test, value in (
@@ -146,7 +182,7 @@ def nan_to_num(
         (emit_elementwise(equal, x, emit_elementwise(_NEG, infinity)), -largest if neginf is None else neginf),
     ):
         replacement = broadcast_to_shape(scalar_array(number("nan_to_num", "a replacement", value), dtype), shape)
-        found = emit_elementwise(select, test, replacement, found)
+        found = emit_elementwise(_SELECT, test, replacement, found)
     return found
 
 

@@ -259,8 +259,7 @@ class _Update(Executable):
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
         if not donated:
             return self.run(inputs)
-        with np.errstate(all="ignore"):
-            _SCATTER.write(*[buffer.array for buffer in inputs], **self._attrs)
+        _SCATTER.write(*[buffer.array for buffer in inputs], **self._attrs)
         return [inputs[0]]
 
 

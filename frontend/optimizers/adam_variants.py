@@ -9,6 +9,7 @@ import smelt
 from smelt import array
 
 from .algorithms import Adam, Rate, correction
+from .base import squared
 
 __all__ = ["LAMB", "NAdam"]
 
@@ -52,7 +53,7 @@ class NAdam(Adam):
         if self.weight_decay:
             gradient = gradient + self.weight_decay * parameter
         state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
-        state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
+        state["v"] = v = b2 * state["v"] + (1 - b2) * squared(gradient)
         step = self.step.astype(smelt.float32)
         now, then = (b1 * (1 - 0.5 * smelt.power(0.96, t * self.momentum_decay)) for t in (step, step + 1))
         state["product"] = product = state["product"] * now
@@ -91,7 +92,7 @@ class LAMB(Adam):
         """One step of one parameter; updates `state`."""
         b1, b2 = self.betas
         state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
-        state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
+        state["v"] = v = b2 * state["v"] + (1 - b2) * squared(gradient)
         first, second = (correction(b, self.step).astype(gradient.dtype) for b in (b1, b2))
         move = (m / first) / (smelt.sqrt(v / second) + self.eps) + self.weight_decay * parameter
         own, other = (_norm(x) for x in (parameter, move))
@@ -103,4 +104,4 @@ class LAMB(Adam):
 def _norm(x: array) -> array:
     """The root of the sum of squares, in float32 at least: half precision cannot hold it."""
     x = x.astype(smelt.float32) if x.dtype in (smelt.float16, smelt.bfloat16) else x
-    return smelt.sqrt(smelt.sum(smelt.square(x)))
+    return smelt.sqrt(smelt.sum(squared(x)))

@@ -11,7 +11,7 @@ from smelt import array
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
 
 from ..lazy.arguments import number
-from .base import Optimizer
+from .base import Optimizer, squared
 
 __all__ = [
     "SGD", "AdaDelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "Muon", "RMSprop",
@@ -21,11 +21,15 @@ __all__ = [
 Rate = float | array | Callable[[array], array]
 
 
-def _check_range(name: str, what: str, value: float, low: float, high: float = float("inf")) -> float:
+def _not_negative(name: str, what: str, value: float) -> float:
+    """A finite number of at least 0.
+
+    Raises:
+        ArgumentTypeError: no number. AttributeValueError: another one.
+    """
     number(f"optimizers.{name}", what, value)
-    if not low <= value < high and not (value == high == 1.0):
-        rule = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}]"
-        raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {what} must be {rule}, is {value}"))
+    if not 0 <= value < math.inf:
+        raise AttributeValueError(at_user_line(f"smelt.optimizers.{name}: {what} must be at least 0, is {value}"))
     return value
 
 
@@ -122,8 +126,8 @@ class RMSprop(Optimizer):
     def __init__(self, learning_rate: Rate, alpha: float = 0.99, eps: float = 1e-8):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        self.alpha = _check_range("RMSprop", "alpha", alpha, 0.0)
-        self.eps = _check_range("RMSprop", "eps", eps, 0.0)
+        self.alpha = _not_negative("RMSprop", "alpha", alpha)
+        self.eps = _not_negative("RMSprop", "eps", eps)
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
         """``v``: zeros."""
@@ -132,7 +136,7 @@ class RMSprop(Optimizer):
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
         rate = self.learning_rate.astype(gradient.dtype)
-        state["v"] = v = self.alpha * state["v"] + (1 - self.alpha) * smelt.square(gradient)
+        state["v"] = v = self.alpha * state["v"] + (1 - self.alpha) * squared(gradient)
         return parameter - rate * gradient / (smelt.sqrt(v) + self.eps)
 
 
@@ -154,7 +158,7 @@ class Adagrad(Optimizer):
     def __init__(self, learning_rate: Rate, eps: float = 1e-8):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        self.eps = _check_range("Adagrad", "eps", eps, 0.0)
+        self.eps = _not_negative("Adagrad", "eps", eps)
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
         """``v``: zeros."""
@@ -163,7 +167,7 @@ class Adagrad(Optimizer):
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
         rate = self.learning_rate.astype(gradient.dtype)
-        state["v"] = v = state["v"] + smelt.square(gradient)
+        state["v"] = v = state["v"] + squared(gradient)
         return parameter - rate * gradient / (smelt.sqrt(v) + self.eps)
 
 
@@ -187,8 +191,8 @@ class AdaDelta(Optimizer):
     def __init__(self, learning_rate: Rate, rho: float = 0.9, eps: float = 1e-6):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        self.rho = _check_range("AdaDelta", "rho", rho, 0.0)
-        self.eps = _check_range("AdaDelta", "eps", eps, 0.0)
+        self.rho = _not_negative("AdaDelta", "rho", rho)
+        self.eps = _not_negative("AdaDelta", "eps", eps)
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
         """``v`` and ``u``: zeros."""
@@ -198,9 +202,9 @@ class AdaDelta(Optimizer):
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
         rate, rho = self.learning_rate.astype(gradient.dtype), self.rho
-        state["v"] = v = rho * state["v"] + (1 - rho) * smelt.square(gradient)
+        state["v"] = v = rho * state["v"] + (1 - rho) * squared(gradient)
         move = smelt.sqrt(state["u"] + self.eps) / smelt.sqrt(v + self.eps) * gradient
-        state["u"] = rho * state["u"] + (1 - rho) * smelt.square(move)
+        state["u"] = rho * state["u"] + (1 - rho) * squared(move)
         return parameter - rate * move
 
 
@@ -233,7 +237,7 @@ class Adam(Optimizer):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         self.betas = _check_betas(type(self).__name__, betas)
-        self.eps = _check_range(type(self).__name__, "eps", eps, 0.0)
+        self.eps = _not_negative(type(self).__name__, "eps", eps)
         self.bias_correction = bias_correction
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
@@ -246,7 +250,7 @@ class Adam(Optimizer):
         rate = self.learning_rate.astype(gradient.dtype)
         b1, b2 = self.betas
         state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
-        state["v"] = v = b2 * state["v"] + (1 - b2) * smelt.square(gradient)
+        state["v"] = v = b2 * state["v"] + (1 - b2) * squared(gradient)
         if not self.bias_correction:
             return parameter - rate * m / (smelt.sqrt(v) + self.eps)
         first, second = (correction(b, self.step) for b in (b1, b2))
@@ -423,7 +427,7 @@ class Adafactor(Optimizer):
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
         kept = (1.0 - smelt.power(self.step.astype(smelt.float32), self.decay_rate)).astype(parameter.dtype)
-        squares = smelt.square(gradient) + self.eps[0]
+        squares = squared(gradient) + self.eps[0]
         if gradient.ndim >= 2:
             row = state["exp_avg_sq_row"] = kept * state["exp_avg_sq_row"] + (1 - kept) * smelt.mean(squares, axis=-1)
             col = state["exp_avg_sq_col"] = kept * state["exp_avg_sq_col"] + (1 - kept) * smelt.mean(squares, axis=-2)
@@ -443,7 +447,7 @@ class Adafactor(Optimizer):
 
 def _size(x: array) -> array:
     """The root of the mean of the squares."""
-    return smelt.sqrt(smelt.mean(smelt.square(x)))
+    return smelt.sqrt(smelt.mean(squared(x)))
 
 
 class Muon(Optimizer):
@@ -489,7 +493,7 @@ class Muon(Optimizer):
             gradient = gradient + self.weight_decay * parameter
         state["v"] = v = mu * state["v"] + (1 - mu) * gradient
         move = (1 - mu) * gradient + mu * v if self.nesterov else v
-        if move.ndim >= 2:
+        if move.ndim >= 2 and move.size:
             shape = move.shape
             move = _orthogonalized(move.flatten(1), self.ns_steps).reshape(shape)
             rate = rate * max(1, shape[-2] / shape[-1]) ** 0.5
@@ -501,8 +505,8 @@ def _orthogonalized(x: array, steps: int) -> array:
     a, b, c = 3.4445, -4.7750, 2.0315  # a polynomial that is steep at 0, and between 0.7 and 1.2 near 1
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
-    x = x / (smelt.sqrt(smelt.sum(smelt.square(x))) + 1e-7)
+    x = x / (smelt.sqrt(smelt.sum(squared(x))) + 1e-7)
     for _ in range(steps):
-        square = x @ x.T
+        square = x @ (smelt.conjugate(x).T if x.dtype.is_complex else x.T)
         x = a * x + (b * square + c * (square @ square)) @ x
     return x.T if tall else x

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import smelt
@@ -104,6 +106,10 @@ class Optimizer:
             rule = f"{name} must be a number, or a function that gives one, is {shown(value)}"
             raise ArgumentTypeError(at_user_line(f"smelt.optimizers.{type(self).__name__}: {rule}")) from None
 
+    def _members(self) -> list[Optimizer]:
+        """The optimizers that have a state: this one, or those that it consists of."""
+        return [self]
+
     @explained
     def init(self, parameters: Any) -> None:
         """Make the state for parameters. Without it the first gradients do, and a compiled step is traced twice.
@@ -117,8 +123,9 @@ class Optimizer:
         >>> sorted(optimizer.state["w"])
         ['m', 'v']
         """
-        self._walk("init", parameters, parameters, self._state, "", lambda g, p, s: p)
-        self._initialized = True
+        with whole_or_nothing(self):
+            self._walk("init", parameters, parameters, self._state, "", lambda g, p, s: p)
+            self._initialized = True
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
         """Make the state of one parameter, which is an empty dict before."""
@@ -153,10 +160,10 @@ class Optimizer:
 
     @explained
     def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
-        """The new values of parameters, in a tree like that of the gradients.
+        """The new values of parameters, in a tree like that of the gradients. After an error the state is as before.
 
         Args:
-            gradients: nested dicts and lists of arrays. parameters: the same, or more.
+            gradients: an array, or nested dicts and lists of arrays. parameters: the same, or more.
 
         Raises:
             TreeError: a gradient without a parameter, or that is no array. ShapeError: one of another shape.
@@ -169,12 +176,13 @@ class Optimizer:
         if not isinstance(gradients, (dict, list, tuple, array)):
             name = f"smelt.optimizers.{type(self).__name__}.apply_gradients"
             raise TreeError(at_user_line(f"{name}: gradients must be a tree of arrays, is {kind_of(gradients)}"))
-        if not self._initialized:
-            self.init(gradients)
-        for name, schedule in self._schedulers.items():
-            self._state[name] = schedule(self.step)
-        self._state["step"] = self.step + 1
-        return self._walk("apply_gradients", gradients, parameters, self._state, "", self.apply_single)
+        with whole_or_nothing(self):
+            if not self._initialized:
+                self.init(gradients)
+            for name, schedule in self._schedulers.items():
+                self._state[name] = schedule(self.step)
+            self._state["step"] = self.step + 1
+            return self._walk("apply_gradients", gradients, parameters, self._state, "", self.apply_single)
 
     def _walk(self, what: str, gradients: Any, parameters: Any, state: Any, path: str, apply: Callable) -> Any:
         """A function of each gradient, its parameter and its state; states are made where there are none."""
@@ -215,6 +223,7 @@ class Optimizer:
             return parameter  # positions, masks: no step leads anywhere
         if gradient.dtype.is_complex and not parameter.dtype.is_complex:
             raise self._misfit(what, path, f"{both}, of complex numbers", DTypeError)
+        state = state if path else state.setdefault("parameters", {})  # one array: the dict has the step, too
         if not state:
             self.init_single(parameter, state)
         return apply(gradient, parameter, state)
@@ -233,6 +242,36 @@ def _state_below(state: Any, key: Any, below: Any) -> Any:
     if isinstance(state.get(key), array):  # an entry of the optimizer's own, such as the number of steps
         state = state.setdefault("parameters", {})
     return state.setdefault(key, empty)
+
+
+@contextmanager
+def whole_or_nothing(optimizer: Optimizer) -> Iterator[None]:
+    """A step that is made as a whole: after an error the dicts and lists of the state are the same, with what was in
+    them before."""
+    before = [
+        (member, member._initialized, [(holder, copy.copy(holder)) for holder in _holders(member._state)])
+        for member in optimizer._members()
+    ]
+    try:
+        yield
+    except BaseException:
+        for member, initialized, holders in before:
+            member._initialized = initialized
+            for holder, content in holders:
+                holder.clear()
+                holder.update(content) if isinstance(holder, dict) else holder.extend(content)
+        raise
+
+
+def _holders(state: Any) -> list[Any]:
+    """The dicts and lists of a state."""
+    found, pending = [], [state]
+    while pending:
+        holder = pending.pop()
+        if isinstance(holder, (dict, list)):
+            found.append(holder)
+            pending += holder.values() if isinstance(holder, dict) else holder
+    return found
 
 
 class MultiOptimizer(Optimizer):
@@ -276,16 +315,21 @@ class MultiOptimizer(Optimizer):
             for i in range(len(self.optimizers))
         ]
 
+    def _members(self) -> list[Optimizer]:
+        return [member for optimizer in self.optimizers for member in optimizer._members()]
+
     def init(self, parameters: Any) -> None:
         """Make the states for parameters; see `Optimizer.init`."""
-        for optimizer, part in zip(self.optimizers, self._parts(parameters)):
-            optimizer.init(part)
+        with whole_or_nothing(self):
+            for optimizer, part in zip(self.optimizers, self._parts(parameters)):
+                optimizer.init(part)
 
     def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
         """The new values of parameters; see `Optimizer.apply_gradients`."""
         found: Any = {}
-        for optimizer, part in zip(self.optimizers, self._parts(gradients)):
-            found = tree_merge(found, optimizer.apply_gradients(part, parameters))
+        with whole_or_nothing(self):
+            for optimizer, part in zip(self.optimizers, self._parts(gradients)):
+                found = tree_merge(found, optimizer.apply_gradients(part, parameters))
         return found
 
     @property
@@ -334,13 +378,18 @@ def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
     return clipped("optimizers.clip_grad_norm", grads, max_norm, lambda squares: squares)
 
 
+def squared(x: array) -> array:
+    """The squares of absolute values: of complex numbers real ones, so that both parts of a step are scaled alike."""
+    return smelt.square(smelt.real(x)) + smelt.square(smelt.imag(x)) if x.dtype.is_complex else smelt.square(x)
+
+
 def clipped(who: str, grads: Any, max_norm: float, together: Callable[[array], array]) -> tuple[Any, array]:
     """`clip_grad_norm`, where a function makes of the sum of squares here that of all processes."""
     if not isinstance(max_norm, array) and number(who, "max_norm", max_norm) < 0:
         raise AttributeValueError(at_user_line(f"smelt.{who}: max_norm must not be negative, is {shown(max_norm)}"))
     arrays = [x for _, x in tree_flatten(grads) if isinstance(x, array)]
     # Squares of half precision are soon beyond it.
-    squares = [smelt.sum(smelt.square(x.astype(smelt.result_type(x, smelt.float32)))) for x in arrays]
+    squares = [smelt.sum(squared(x.astype(smelt.result_type(x, smelt.float32)))) for x in arrays]
     norm = smelt.sqrt(together(sum(squares[1:], squares[0]) if squares else smelt.array(0.0)))
     factor = smelt.minimum(max_norm / (norm + 1e-6), 1.0)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, TreeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 
-from ..lazy.tree import flatten, unflatten
+from ..lazy.tree import flatten, kind_of, unflatten
 from ..utils import tree_flatten, tree_map_with_path
 from .algorithms import Rate
-from .base import Optimizer
+from .base import Optimizer, whole_or_nothing
 
 __all__ = ["LBFGS"]
 
@@ -29,6 +29,7 @@ class LBFGS(Optimizer):
 
     Raises:
         AttributeValueError: `history` is less than 1. TreeError: the gradients are not those of all parameters.
+            ShapeError: one of another shape.
 
     >>> import smelt
     >>> optimizer = smelt.optimizers.LBFGS()
@@ -56,24 +57,37 @@ class LBFGS(Optimizer):
 
     def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
         """The new values of parameters; see `Optimizer.apply_gradients`. Needs the gradients of all parameters."""
-        wanted = flatten(tree_map_with_path(lambda path, _: path, gradients))[0]
-        held = dict(tree_flatten(parameters))
-        chosen = [held.get(path) for path in wanted]
-        if any(not isinstance(x, array) for x in chosen):
-            raise TreeError(
-                at_user_line(
-                    f"smelt.optimizers.LBFGS: {wanted[[isinstance(x, array) for x in chosen].index(False)]} is no "
-                    "parameter, but has a gradient"
-                )
-            )
-        if not self._initialized:
-            self.init(gradients)
-        for name, schedule in self._schedulers.items():
-            self._state[name] = schedule(self.step)
-        gradient = _vector(gradients)
-        scale = smelt.where(self.step == 0, smelt.minimum(1, 1 / smelt.sum(smelt.abs(gradient))), 1)
-        move = self._direction(gradient, _vector(chosen)) * (self.learning_rate * scale)
-        return _moved(gradients, chosen, move)
+        chosen = self._parameters_of(gradients, dict(tree_flatten(parameters)))
+        with whole_or_nothing(self):
+            if not self._initialized:
+                self.init(gradients)
+            for name, schedule in self._schedulers.items():
+                self._state[name] = schedule(self.step)
+            gradient = _vector(gradients)
+            scale = smelt.where(self.step == 0, smelt.minimum(1, 1 / smelt.sum(smelt.abs(gradient))), 1)
+            move = self._direction(gradient, _vector(chosen)) * (self.learning_rate * scale)
+            return _moved(gradients, chosen, move)
+
+    def _parameters_of(self, gradients: Any, held: dict[str, Any]) -> list[array]:
+        """For each gradient its parameter.
+
+        Raises:
+            TreeError: there is none, or the gradient is no array. ShapeError: it has another shape.
+        """
+        found = []
+        paths = flatten(tree_map_with_path(lambda path, _: path, gradients))[0]
+        for path, gradient in zip(paths, flatten(gradients)[0]):
+            parameter = held.get(path)
+            if not isinstance(parameter, array):
+                raise self._misfit("apply_gradients", path, "is no parameter, but has a gradient")
+            if not isinstance(gradient, array):
+                both = f"is {parameter.aval}, its gradient {kind_of(gradient)}"
+                raise self._misfit("apply_gradients", path, both)
+            if gradient.shape != parameter.shape:
+                both = f"is {parameter.aval}, its gradient {gradient.aval}"
+                raise self._misfit("apply_gradients", path, both, ShapeError)
+            found.append(parameter)
+        return found
 
     def _direction(self, gradient: array, place: array) -> array:
         """-H · g, after the last change is taken in."""
@@ -146,16 +160,23 @@ class LBFGS(Optimizer):
 
 
 def _vector(tree: Any) -> array:
-    """All arrays of a tree as one, of single precision at least."""
-    leaves = [x for x in flatten(tree)[0] if isinstance(x, array)]
+    """All arrays of a tree as one of real numbers, of single precision at least. Of complex ones the parts."""
+    leaves = [part for x in flatten(tree)[0] if isinstance(x, array) for part in _parts(x)]
     dtype = smelt.float64 if any(x.dtype is smelt.float64 for x in leaves) else smelt.float32
     return smelt.concatenate([x.reshape(-1).astype(dtype) for x in leaves]) if leaves else smelt.zeros(0)
+
+
+def _parts(x: array) -> list[array]:
+    return [smelt.real(x), smelt.imag(x)] if x.dtype.is_complex else [x]
 
 
 def _moved(like: Any, parameters: list[Any], move: array) -> Any:
     """Parameters, moved by the parts of a vector, in a tree of a structure."""
     values, start = [], 0
     for x in parameters:
-        values.append(x + move[start : start + x.size].reshape(x.shape).astype(x.dtype))
-        start += x.size
+        parts = []
+        for part in _parts(x):
+            parts.append(move[start : start + x.size].reshape(x.shape).astype(part.dtype))
+            start += x.size
+        values.append(x + (parts[0] if len(parts) == 1 else parts[0] + parts[1] * 1j))
     return unflatten(flatten(like)[1], values)

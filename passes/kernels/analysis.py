@@ -162,6 +162,17 @@ def collect_reads(
     return reads
 
 
+def users_of(function: Function) -> dict[Value, list[OpView | None]]:
+    """The ops that read each value, in order, an op as often as it does; None, at the end, stands for the caller."""
+    users: dict[Value, list[OpView | None]] = {}
+    for op in function.ops:
+        for v in op.operands:
+            users.setdefault(v, []).append(op)
+    for v in function.returns:
+        users.setdefault(v, []).append(None)
+    return users
+
+
 def plain_variable(index: Index) -> Any:
     """The loop variable's atom if `index` is just that, else None."""
     if index.const == 0 and len(index.terms) == 1:

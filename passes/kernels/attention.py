@@ -29,6 +29,7 @@ from smelt.ir.ops.transcendental import Exp
 
 from .analysis import Coordinates, collect_reads, is_pointwise, plain_variable, reduced_axes
 from .contraction_places import depth_of, inverse_place, is_contraction, operand_accesses, rules_of
+from .operands import behind_movement
 
 #: Fewer rows or keys than these are left to other kernels.
 FEWEST_ROWS, FEWEST_KEYS = 16, 16
@@ -85,16 +86,7 @@ class AttentionPlan:
     rows: tuple[tuple[Value, Coordinates], ...] = ()
 
 
-def _moved(v: Value) -> Value:
-    """The value whose elements these are, in other places."""
-    while v.owner is not None and is_pointwise(v.owner) and len(v.owner.operands) == 1 and not v.owner.op.flops:
-        if isinstance(v.owner.op, Convert):
-            break
-        v = v.owner.operands[0]
-    return v
-
-
-def _behind(v: Value) -> Value:
+def behind_conversion(v: Value) -> Value:
     """The value whose elements these are, perhaps in other places and of another floating-point dtype."""
     while v.owner is not None and is_pointwise(v.owner) and len(v.owner.operands) == 1:
         widens = isinstance(v.owner.op, Convert) and v.owner.operands[0].dtype.is_float and v.dtype.is_float
@@ -113,17 +105,17 @@ def softmax_before(product: OpView) -> Softmax | None:
 
 
 def _softmax_of(product: OpView, side: int) -> Softmax | None:
-    quotient = _behind(product.operands[side]).owner
+    quotient = behind_conversion(product.operands[side]).owner
     if quotient is None or quotient.name != "div":
         return None
-    exponentials, total = _moved(quotient.operands[0]).owner, _behind(quotient.operands[1]).owner
+    exponentials, total = behind_movement(quotient.operands[0]).owner, behind_conversion(quotient.operands[1]).owner
     if exponentials is None or not isinstance(exponentials.op, Exp) or total is None or total.name != "reduce_sum":
         return None
-    difference = exponentials.operands[0].owner
-    if difference is None or difference.name != "sub" or _moved(total.operands[0]) is not exponentials.results[0]:
+    difference, summed = exponentials.operands[0].owner, behind_movement(total.operands[0])
+    if difference is None or difference.name != "sub" or summed is not exponentials.results[0]:
         return None
-    logits, maximum = _moved(difference.operands[0]), _behind(difference.operands[1]).owner
-    if maximum is None or maximum.name != "reduce_max" or _moved(maximum.operands[0]) is not logits:
+    logits, maximum = behind_movement(difference.operands[0]), behind_conversion(difference.operands[1]).owner
+    if maximum is None or maximum.name != "reduce_max" or behind_movement(maximum.operands[0]) is not logits:
         return None
     scores = _only_contraction(logits)
     return None if scores is None else Softmax(scores, logits, maximum, exponentials, total, product, side)

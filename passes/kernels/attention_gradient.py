@@ -13,7 +13,7 @@ from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.conversion import Convert
 
 from .analysis import collect_reads, is_pointwise, operand_reads, plain_variable, reduced_axes
-from .attention import AttentionPlan, Softmax, pays, softmax_before, softmax_places
+from .attention import AttentionPlan, Softmax, behind_conversion, pays, softmax_before, softmax_places
 from .contraction_places import depth_of, is_contraction, operand_accesses, rules_of
 
 
@@ -85,16 +85,6 @@ def logits_of(softmax: Softmax) -> Value:
     return difference.operands[0]
 
 
-def _unmoved(v: Value) -> Value:
-    """The value whose elements these are, perhaps in other places, and of another floating-point dtype."""
-    while v.owner is not None and is_pointwise(v.owner) and len(v.owner.operands) == 1:
-        converts = isinstance(v.owner.op, Convert) and v.dtype.is_float
-        if not converts and (v.owner.op.flops or isinstance(v.owner.op, Convert)):
-            break
-        v = v.owner.operands[0]
-    return v
-
-
 def _gradient(
     function: Function, op: OpView, softmaxes: dict[OpView, tuple[Softmax, AttentionPlan]]
 ) -> Gradient | None:
@@ -106,11 +96,11 @@ def _gradient(
             continue
         softmax, plan = softmaxes[exponentials.owner]
         for quotient, mean in permutations(total.owner.operands):
-            reduction = _unmoved(mean).owner
+            reduction = behind_conversion(mean).owner
             if quotient.owner is None or not isinstance(quotient.owner.op, Div):
                 continue
             cotangent, divisor = quotient.owner.operands
-            if reduction is None or _unmoved(divisor) is not softmax.total.results[0]:
+            if reduction is None or behind_conversion(divisor) is not softmax.total.results[0]:
                 continue
             found = _of_parts(function, softmax, plan, op, cotangent, reduction)
             if found is not None:
@@ -122,7 +112,7 @@ def _of_parts(
     function: Function, softmax: Softmax, plan: AttentionPlan, op: OpView, cotangent: Value, reduction: OpView
 ) -> Gradient | None:
     """The gradient if its parts are read where they should be."""
-    scores_of_cotangent = _unmoved(cotangent).owner
+    scores_of_cotangent = behind_conversion(cotangent).owner
     if scores_of_cotangent is None or not is_contraction(scores_of_cotangent) or reduction.name != "reduce_sum":
         return None
     if reduced_axes(reduction) != reduced_axes(softmax.total) or not _is_mean(reduction, softmax, scores_of_cotangent):
@@ -166,7 +156,7 @@ def _is_mean(reduction: OpView, softmax: Softmax, scores: OpView) -> bool:
     pending = [(reduction.operands[0], True)]
     while pending:
         v, is_above = pending.pop()
-        v = _unmoved(v)
+        v = behind_conversion(v)
         owner = v.owner
         if owner is None or owner is softmax.exponentials or len(above) + len(below) > 4:
             (above if is_above else below).append(v)
@@ -214,7 +204,7 @@ def _recomputable(function: Function, softmax: Softmax, own: set[OpView]) -> lis
         if op not in own or op is softmax.product:
             continue
         if isinstance(op.op, Div) and op.operands[0] is softmax.exponentials.results[0] and not behind:
-            if _unmoved(op.operands[1]) is not softmax.total.results[0]:
+            if behind_conversion(op.operands[1]) is not softmax.total.results[0]:
                 return None
         elif not behind.intersection(op.operands):
             continue

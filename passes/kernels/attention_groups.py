@@ -9,7 +9,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import variables
 
 from ..extract import inputs_of
-from .analysis import collect_reads, is_pointwise
+from .analysis import collect_reads, is_pointwise, users_of
 from .attention import AttentionPlan, Softmax, of_rows, pays, softmax_before, softmax_places
 from .attention_chains import chain_places
 from .contraction_places import inverse_place, is_contraction
@@ -68,12 +68,7 @@ class AttentionGroups:
         self.function, self.kernels, self.chains = function, kernels, chains
         self.most_ops, self.most_arrays = most_ops, most_arrays
         self.position = {op: i for i, op in enumerate(function.ops)}
-        self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
-        for op in function.ops:
-            for v in op.operands:
-                self.users.setdefault(v, []).append(op)
-        for v in function.returns:
-            self.users.setdefault(v, []).append(None)
+        self.users = users_of(function)
         self.groups: list[AttentionGroup] = []
         self.taken: set[OpView] = set()  #: ops that depend on the scores of a group, of which nothing else may be part
         for op in function.ops:

@@ -10,7 +10,7 @@ Here a key is seen only if queries - keys ≥ 0. What is hidden has the weight 0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from smelt.ir.builder import OpView, Value
@@ -28,6 +28,8 @@ from .analysis import is_pointwise, operand_reads
 HIDES = -1e30
 #: Index arithmetic of a kernel has 32 bits.
 MOST = 2**30
+#: Ops that are looked through for a condition, or for a position, at most. What several ops read is met once for each.
+MOST_OPS = 64
 
 
 @dataclass(frozen=True)
@@ -138,16 +140,21 @@ def constant_of(value: Value) -> float | None:
     return float(number) if isinstance(number, (int, float)) else None
 
 
-def seen_where(condition: Value, place: Coordinates, holds: bool = True) -> Seen:
-    """What is known wherever a condition at a place is as `holds` says."""
+def seen_where(condition: Value, place: Coordinates, holds: bool = True, steps: Iterator[int] | None = None) -> Seen:
+    """What is known wherever a condition at a place is as `holds` says.
+
+    Args:
+        steps: one for each op that may still be looked through.
+    """
+    steps = iter(range(MOST_OPS)) if steps is None else steps
     owner = condition.owner
-    if owner is None or not is_pointwise(owner):
+    if next(steps, None) is None or owner is None or not is_pointwise(owner):
         return Seen()
     kind, operands = type(owner.op), owner.operands
     if kind in (LogicalNot, BitwiseInvert):
-        return seen_where(operands[0], place, not holds)
+        return seen_where(operands[0], place, not holds, steps)
     if kind in ((LogicalAnd, BitwiseAnd) if holds else (LogicalOr, BitwiseOr)):
-        return seen_where(operands[0], place, holds) & seen_where(operands[1], place, holds)
+        return seen_where(operands[0], place, holds, steps) & seen_where(operands[1], place, holds, steps)
     if isinstance(owner.op, Comparison):
         x, y = (position(v, place) for v in operands)
         margin = None if x is None or y is None else owner.op.margin(x, y)
@@ -157,13 +164,18 @@ def seen_where(condition: Value, place: Coordinates, holds: bool = True) -> Seen
     if len(operands) == 1 and not owner.op.flops:
         reads = operand_reads(owner, place)
         if len(reads) == 1:
-            return seen_where(*reads[0], holds)
+            return seen_where(*reads[0], holds, steps)
     return Seen()
 
 
-def position(value: Value, place: Coordinates) -> Index | None:
-    """An integer made of positions and constants, as an index; None where it is anything else, or might wrap."""
-    found = _position(value, place)
+def position(value: Value, place: Coordinates, steps: Iterator[int] | None = None) -> Index | None:
+    """An integer made of positions and constants, as an index; None where it is anything else, or might wrap.
+
+    Args:
+        steps: one for each op that may still be looked through.
+    """
+    steps = iter(range(MOST_OPS)) if steps is None else steps
+    found = None if next(steps, None) is None else _position(value, place, steps)
     if found is None or value.dtype.kind not in "iu":
         return None
     least, most = (0, 2**value.dtype.bits) if value.dtype.kind == "u" else (
@@ -172,7 +184,7 @@ def position(value: Value, place: Coordinates) -> Index | None:
     return found if least <= found.lo and found.hi < most else None
 
 
-def _position(value: Value, place: Coordinates) -> Index | None:
+def _position(value: Value, place: Coordinates, steps: Iterator[int]) -> Index | None:
     owner = value.owner
     if owner is None or not is_pointwise(owner):
         return None
@@ -183,16 +195,16 @@ def _position(value: Value, place: Coordinates) -> Index | None:
         number = owner.attrs["value"]
         return Index(number) if isinstance(number, int) else None
     if isinstance(owner.op, (Add, Sub)):
-        x, y = (position(v, place) for v in operands)
+        x, y = (position(v, place, steps) for v in operands)
         if x is None or y is None:
             return None
         return x + y if isinstance(owner.op, Add) else x - y
     if isinstance(owner.op, Neg):
-        x = position(operands[0], place)
+        x = position(operands[0], place, steps)
         return None if x is None else -x
     if len(operands) == 1 and (isinstance(owner.op, Convert) or not owner.op.flops):
         reads = operand_reads(owner, place)
-        return position(*reads[0]) if len(reads) == 1 else None
+        return position(*reads[0], steps) if len(reads) == 1 else None
     return None
 
 

@@ -16,6 +16,7 @@ from smelt.ir.builder import Function, OpView, Value, functions, read_function
 from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.errors import IRError
 from smelt.ir.kinds import Contraction
+from smelt.ir.tables import columns
 from smelt.ir.text import line_of
 
 from .plan_buffers import ARENA_BYTES, arena_bytes, is_view, offsets_of, origin
@@ -133,13 +134,7 @@ class ProgramCost:
             row += [f"{s.intensity:.2f}"]
             row += [_seconds(s.predicted), _seconds(s.measured)] if timed else []
             rows.append([*row, ", ".join(s.lines)])
-        widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-        left = {0, 1, len(widths) - 1}
-        lines = [
-            "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip()
-            for r in rows
-        ]
-        lines.append("")
+        lines = [*columns(rows, right=range(2, len(header))), ""]
         lines.append(f"all steps: {_scaled(self.step_bytes)}B, {_scaled(self.operations)} operations")
         lines.append(f"arguments and results: {_scaled(self.least_bytes)}B; no program moves less")
         lines.append(f"memory: {_scaled(self.peak_bytes)}B, of them {_scaled(self.arena_bytes)}B for temporaries")

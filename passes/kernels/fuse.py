@@ -56,7 +56,7 @@ from .. import remarks
 from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import unplaced_functions
 from .attention_groups import AttentionGroup, AttentionGroups
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
@@ -123,9 +123,7 @@ class FusePass(Pass):
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
         require_expanded(module, self.name)
         library = self._library()
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function, kernels = read_function(operation), set()
             if contractions := contractions_of(function):
                 if self.attention and self.contractions:
@@ -133,6 +131,7 @@ class FusePass(Pass):
                 left = self._left(function, library)
                 laid_out = lay_out_contractions(module, function, left)
                 if laid_out is not function:
+                    statistics["functions laid out"] += 1
                     function, left = laid_out, self._left(laid_out, library)
                 kernels = contractions_of(function) - left
             grouping = self._grouped(function, kernels)

@@ -59,7 +59,6 @@ class Grouping:
         self.expressions = computed_operands(function, contractions.__contains__) if contractions else set()
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
-        self.group_of: dict[Value, Group] = {}  #: which group writes a value to memory
         self.readers: dict[Value, dict[Group, None]] = {}
         self.others: dict[Value, list[OpView]] = {}  #: ops outside of groups that read a value
         self.stays: list[OpView] = []
@@ -111,7 +110,6 @@ class Grouping:
         group = Group(op, self.shared_rows, self.flops_per_byte)
         self.groups.append(group)
         self.reach.add(group, self._next(group))
-        self.group_of[op.results[0]] = group
         self._note_reads(group)
         return group
 
@@ -199,7 +197,6 @@ class Grouping:
             self._join(op, group)
             group.add_output(value, place)
             self.reach.connect(group, rest)
-            self.group_of[value] = group
             return True
         return False
 
@@ -357,8 +354,6 @@ class Grouping:
             zip(second.outputs, second.output_places)
         )
         first.outputs, first.output_places = [v for v, _ in kept], [p for _, p in kept]
-        for v in second.outputs:
-            self.group_of[v] = first
 
 
 def elements(op: OpView) -> int:

@@ -183,12 +183,12 @@ class Group:
         shape, axes = op.operands[0].shape, reduced_axes(op)
         assert self.kept is not None
         kept = iter(self.kept)
-        inner = iter(self.inner_variables([shape[a] for a in axes], shape))
+        inner = iter(self.inner_variables([shape[a] for a in axes]))
         order = sorted(axes)
         rest = dict(zip(order, inner))
         return tuple(rest[a] if a in rest else next(kept) for a in range(len(shape)))
 
-    def inner_variables(self, extents: Sequence[int], shape: Sequence[int]) -> list[Index]:
+    def inner_variables(self, extents: Sequence[int]) -> list[Index]:
         """Inner loop variables: those of the output where it has the same inner shape."""
         assert self.kept is not None
         own = [i for i, d in zip(self.output_places[0], self.shape) if i not in self.kept and d != 1]
@@ -209,12 +209,12 @@ class Group:
         if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
             return None
         if self.kept is not None:
-            return place if _same_row(place, self.kept) and len(place) == len(self.kept) else None
+            return place if place == self.kept else None
         loops = [i for i in self.output_places[0] if not i.is_constant]
         order = [loops.index(i) for i in place if i in loops]
         if len(order) != len(atoms) or order != sorted(order):
             return None
-        if any(not _covers(place, p, v.shape) for p, v in zip(self.output_places, self.outputs)):
+        if any(not _covers(place, p) for p in self.output_places):
             return None
         return place
 
@@ -285,7 +285,7 @@ class Group:
         atoms = [plain_variable(i) for i in place if not i.is_constant]
         if any(a is None for a in atoms) or len(set(atoms)) != len(atoms) or not _is_whole(place, value.shape):
             return None
-        return place if _covers(self.kept, place, value.shape) else None
+        return place if _covers(self.kept, place) else None
 
     def add_output(self, value: Value, place: Coordinates) -> None:
         self.outputs.append(value)
@@ -375,7 +375,7 @@ class Group:
         if len(shapes) != 1:
             return False
         op = reductions[0]
-        inner = [p for p in self.output_places if not _covers(p, self.kept or (), None)]
+        inner = [p for p in self.output_places if not _covers(p, self.kept or ())]
         chained = any(r.results[0] in self.feeds for r in reductions)
         large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
         return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
@@ -436,16 +436,12 @@ def chunks_for(op: OpView) -> int:
     return max(1, min(64, op.operands[0].aval.size // 16384, max(shape[a] for a in axes)))
 
 
-def _same_row(a: Coordinates, b: Coordinates) -> bool:
-    return tuple(a) == tuple(b)
-
-
 def _is_whole(place: Coordinates, shape: Sequence[int]) -> bool:
     """Whether each index runs over its whole axis, and no further: padding reads beyond, slices only a part."""
     return all(i.lo == 0 and i.hi == d - 1 for i, d in zip(place, shape))
 
 
-def _covers(row: Coordinates, place: Coordinates, shape: Sequence[int] | None) -> bool:
+def _covers(row: Coordinates, place: Coordinates) -> bool:
     """Whether `place` runs over every variable of `row`, so that each row writes its own elements."""
     return all(i.is_constant or i in place for i in row)
 

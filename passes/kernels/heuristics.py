@@ -22,6 +22,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from smelt.ir.builder import OpView, Value
+from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.kinds import Movement
 from smelt.ir.ops.conversion import Convert
@@ -31,6 +32,7 @@ from .analysis import is_pointwise, is_row_reduction
 if TYPE_CHECKING:
     from .groups import Group
 
+GROUP = "smelt.heuristics"
 #: A value read at more places than this exists in memory.
 MAX_PLACES = 8
 #: What is padded or joined exists in memory where reductions read it at more places than this, if threads have rows of
@@ -254,21 +256,11 @@ def heuristic_called(name: str) -> Answers:
     return fewest_bytes if function is fewest_bytes else _Checked(name, function)
 
 
-def _entry_points() -> list[Any]:
-    import importlib.metadata  # 20 ms, which compiles with smelt's own heuristic need not take
-
-    return list(importlib.metadata.entry_points(group="smelt.heuristics"))
-
-
 def _load(name: str) -> None:
-    found = _entry_points()
+    found = offered(GROUP)
     for entry in found:
         if entry.name == name:
-            try:
-                loaded = entry.load()
-            except (Exception, SystemExit) as error:
-                message = f"the heuristic {name!r} of {entry.value} does not load: {type(error).__name__}: {error}"
-                raise PipelineError(message) from error
+            loaded = load(entry, "the heuristic", PipelineError)
             if name not in _known and callable(loaded):
                 _known[name] = loaded
             if name in _known:

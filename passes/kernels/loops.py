@@ -36,7 +36,7 @@ from .. import remarks
 from ..call_graph import require_expanded
 from ..extract import copy_function, extract, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import is_fusion, unplaced_functions
 from .analysis import Coordinates, collect_reads, is_pointwise
 
 #: Registers of a thread for carries, in bytes.
@@ -62,10 +62,7 @@ class LoopsPass(Pass):
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
         require_expanded(module, self.name)
         found = functions(module)
-        bodies = [
-            read_function(f) for f in found.values()
-            if len(f.regions[0].blocks) and not is_fusion(f) and not is_placed(f)
-        ]  # fmt: skip
+        bodies = [read_function(f) for f in unplaced_functions(module)]
         loops = [(f, [op for op in f.ops if self._is_one_kernel(op, found)]) for f in bodies]
         inside = {op for _, ops in loops for op in ops}
         others = {name for f in bodies for op in f.ops if op not in inside for name in callees(op)}
@@ -168,9 +165,10 @@ def _outline(module: Any, function: Function, ops: Sequence[OpView], made: dict[
             results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])
         env.update(zip(outputs, results))
 
+    outlined = set(ops)
     # A loop of which nothing is wanted goes.
     items = [
-        [op] if op in ops else op for op in function.ops
-        if op not in ops or outputs_of([op], function)
+        [op] if op in outlined else op for op in function.ops
+        if op not in outlined or outputs_of([op], function)
     ]  # fmt: skip
     reassemble(module, function, items, call)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from smelt.ir.builder import Function, OpView, Value
 
-from .analysis import is_pointwise
+from .analysis import is_pointwise, users_of
 
 #: Additions that an element may cost, as a kernel computes it once for each tile of the result.
 MOST_FLOPS = 18.0
@@ -68,15 +68,11 @@ class _Search:
 
     def __init__(self, function: Function, is_kernel: Callable[[OpView], bool]):
         self.position = {op: i for i, op in enumerate(function.ops)}
-        self.users: dict[Value, list[OpView | None]] = {}  #: None stands for the caller
-        self.read_otherwise: set[Value] = set()  #: that not only contractions read, if need be through movement
-        for v in function.returns:
-            self.users.setdefault(v, []).append(None)
-            self.read_otherwise.add(v)
+        self.users = users_of(function)
+        #: values that not only contractions read, if need be through movement
+        self.read_otherwise: set[Value] = set(function.returns)
         for op in reversed(function.ops):
             contracts = is_kernel(op) or (_is_free(op) and op.results[0] not in self.read_otherwise)
-            for v in op.operands:
-                self.users.setdefault(v, []).append(op)
             if not contracts:
                 self.read_otherwise.update(op.operands)
 

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.index import names_of, variables
 from smelt.ir.kinds import Elementwise
 from smelt.ir.ops.arithmetic import Sub
@@ -44,7 +44,7 @@ from smelt.ir.ops.reduce import ReduceMax, ReduceMin, ReduceSum
 
 from ..extract import reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import unplaced_functions
 from .attention_masks import constant_of
 from .contraction_places import depth_of, operand_accesses
 
@@ -67,9 +67,7 @@ class PadProductsPass(Pass):
     reuse: int = 256
 
     def run(self, module: Any, statistics: Counter) -> None:
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function = read_function(operation)
             plan = _Plan(self, function)
             if plan.seeds:

@@ -45,7 +45,7 @@ from smelt.ir.errors import PipelineError
 from ..call_graph import reached
 from ..extract import copy_function, extract, inputs_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import is_fusion, unplaced_functions
 from .options import dtype_called, words
 
 #: By name what says whether a device's library computes an op, as devices have registered it.
@@ -94,9 +94,7 @@ class PlacePass(Pass):
             return any(belongs(op) for op in function_named(module, name).ops)
 
         statistics["functions placed"] += take_along(module, belongs)
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function = read_function(operation)
             if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
                 continue

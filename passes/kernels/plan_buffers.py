@@ -53,25 +53,56 @@ class PlanBuffersPass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         found = functions(module)
         if "main" in found:
-            statistics["arena bytes"] += plan_function(found["main"], found)
+            planning = _Planning(found)
+            planning.plan("main")
+            statistics["functions planned"] += len(planning.changed)
+            statistics["arena bytes"] += arena_bytes(found["main"]) if planning.changed else 0
 
 
-def plan_function(operation: Any, found: dict[str, Any]) -> int:
-    """Plan a function, after those that its control flow runs; the size of its arena."""
-    function = read_function(operation)
-    for op in function.ops:
-        if op.op.kind == "control":
-            for name in callees(op):
-                if ARENA_BYTES not in found[name].attributes:
-                    plan_function(found[name], found)
-    total = plan(function, found)
-    values = [*function.arguments, *(v for op in function.ops for v in op.results)]
-    if max([total, *(v.aval.nbytes for v in values)]) >= MAX_BYTES:
-        largest = max(values, key=lambda v: v.aval.nbytes)
-        raise OutOfMemoryError(f"more memory than can be addressed is planned for @{function.name}: {largest.aval}, …")
-    i64 = mlir.ir.IntegerType.get_signless(64, context())
-    operation.attributes[ARENA_BYTES] = mlir.ir.IntegerAttr.get(i64, total)
-    return total
+class _Planning:
+    """The plans of the functions of a module, as far as control flow of ``@main`` runs them.
+
+    Attributes:
+        changed: functions that had no plan, or another one.
+    """
+
+    def __init__(self, found: dict[str, Any]):
+        self.found = found
+        self.planned: set[str] = set()
+        self.changed: set[str] = set()
+
+    def plan(self, name: str) -> None:
+        """Plan a function, after those that its control flow runs."""
+        self.planned.add(name)
+        function = read_function(self.found[name])
+        for op in function.ops:
+            if op.op.kind == "control":
+                for callee in callees(op):
+                    if callee not in self.planned:
+                        self.plan(callee)
+        total, is_new = plan(function, self.found)
+        values = [*function.arguments, *(v for op in function.ops for v in op.results)]
+        if max([total, *(v.aval.nbytes for v in values)]) >= MAX_BYTES:
+            largest = max(values, key=lambda v: v.aval.nbytes)
+            raise OutOfMemoryError(f"more memory than can be addressed is planned for @{name}: {largest.aval}, …")
+        i64 = mlir.ir.IntegerType.get_signless(64, context())
+        if _note(self.found[name], ARENA_BYTES, mlir.ir.IntegerAttr.get(i64, total)) or is_new:
+            self.changed.add(name)
+
+
+def _note(operation: Any, name: str, attribute: Any) -> bool:
+    """Let an operation have an attribute, or none (None); whether it had another one, or none."""
+    attributes = operation.attributes
+    if name in attributes:
+        if attribute is None:
+            del attributes[name]
+            return True
+        if attributes[name] == attribute:
+            return False
+    elif attribute is None:
+        return False
+    attributes[name] = attribute
+    return True
 
 
 def arena_bytes(operation: Any) -> int:
@@ -125,14 +156,15 @@ def origin(v: Value) -> Value:
     return v
 
 
-def plan(main: Function, found: dict[str, Any]) -> int:
-    """Write the offsets onto the ops of `main`, whose callees are planned; the size of the arena."""
+def plan(main: Function, found: dict[str, Any]) -> tuple[int, bool]:
+    """Write the offsets onto the ops of `main`, whose callees are planned; the size of the arena, and whether any
+    offset is another one than before."""
     last: dict[Value, int] = {}
     for i, op in enumerate(main.ops):
         for v in op.operands:
             last[origin(v)] = i
     kept = {origin(v) for v in main.returns}
-    arena = Arena()
+    arena, changed = Arena(), False
     dying: dict[int, list[tuple[int, int]]] = {}
     for i, op in enumerate(main.ops):
         offsets = []
@@ -145,15 +177,16 @@ def plan(main: Function, found: dict[str, Any]) -> int:
                 offset = arena.allocate(v.aval.nbytes)
                 offsets.append(offset)
                 dying.setdefault(max(last.get(v, i), i), []).append((offset, v.aval.nbytes))
-        op.mlir.attributes["smelt.offset"] = mlir.ir.DenseI64ArrayAttr.get(offsets, context())
-        scratch = scratch_bytes(op, found)
+        changed |= _note(op.mlir, "smelt.offset", mlir.ir.DenseI64ArrayAttr.get(offsets, context()))
+        scratch, place = scratch_bytes(op, found), None
         if scratch:
             offset = arena.allocate(scratch)
-            op.mlir.attributes["smelt.scratch"] = mlir.ir.DenseI64ArrayAttr.get([offset], context())
+            place = mlir.ir.DenseI64ArrayAttr.get([offset], context())
             arena.release(offset, scratch)
+        changed |= _note(op.mlir, "smelt.scratch", place)
         for offset, size in dying.pop(i, ()):
             arena.release(offset, size)
-    return arena.end
+    return arena.end, changed
 
 
 def scratch_bytes(op: OpView, found: dict[str, Any]) -> int:

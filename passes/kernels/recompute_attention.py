@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.ops.movement import Reshape, Transpose
 
 from ..extract import reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import unplaced_functions
 from .analysis import is_pointwise, reduced_axes
 from .attention_gradient import Gradient, gradients_of, logits_of
 from .contraction_places import is_contraction
@@ -56,9 +56,7 @@ class RecomputeAttentionPass(Pass):
     half: bool = False
 
     def run(self, module: Any, statistics: Counter) -> None:
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function = read_function(operation)
             found, live = _gradients(function, self.features, self.half)
             if found:

@@ -24,14 +24,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import dtypes
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.ops.indexing import take_along
 from smelt.ir.ops.movement import Reverse, Slice
 from smelt.ir.ops.scan_sort import ArgSort, Sort
 
 from ..extract import reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import unplaced_functions
+from .analysis import users_of
 
 
 @register_pass("select")
@@ -51,16 +52,9 @@ class SelectPass(Pass):
     ragged: int = 32
 
     def run(self, module: Any, statistics: Counter) -> None:
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function = read_function(operation)
-            users: dict[Value, list[OpView | None]] = {}
-            for op in function.ops:
-                for v in op.operands:
-                    users.setdefault(v, []).append(op)
-            for v in function.returns:
-                users.setdefault(v, []).append(None)
+            users = users_of(function)
             found = [s for op in function.ops if (s := self._selection(op, users)) is not None]
             if found:
                 self._rewrite(module, function, found)

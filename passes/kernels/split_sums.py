@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.ops.arithmetic import Add, Sub
 
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, is_placed
+from ..rewrite import unplaced_functions
 from ..simplify.patterns import aligned, made_by
 from .analysis import is_pointwise, is_row_reduction, reduced_axes
 
@@ -52,9 +52,7 @@ class SplitSumsPass(Pass):
     terms: int = 6
 
     def run(self, module: Any, statistics: Counter) -> None:
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation) or is_placed(operation):
-                continue
+        for operation in unplaced_functions(module):
             function = read_function(operation)
             sums = [op for op in function.ops if op.name == "reduce_sum" and _can_split(op)]
             if len(sums) > 1:
@@ -63,6 +61,8 @@ class SplitSumsPass(Pass):
 
 #: Sums of these are split.
 _WIDE = ("float32", "float64")
+#: Factors of a product that are told from each other: a power by repeated squaring has more of them than any memory.
+_MOST_FACTORS = 64
 #: What goes over the same elements, and along the same axes.
 _Key = tuple[tuple[Value, ...], tuple[int, ...]]
 
@@ -151,9 +151,11 @@ class _Splitting:
         return found
 
     def _product(self, v: Value, axes: Sequence[int]) -> _Term:
-        """`v` as a product."""
-        pending, found = [(v, False)], _Term()
+        """`v` as a product; one of too many factors is its only one."""
+        whole, pending, found = v, [(v, False)], _Term()
         while pending:
+            if len(pending) + len(found.factors) + len(found.numbers) + len(found.divisors) > _MOST_FACTORS:
+                return _Term(factors=(whole,))
             v, below = pending.pop()
             op = None if v in self.stored else v.owner
             if _spread(v, axes):

@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
+from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, at_user_line, shown
 from smelt.ir.op import Op
 
 from ..simplify.patterns import Pattern, pattern
 from .matching import Ready, pattern_of, ready
 from .terms import Applied, Attr, Const, Rule, Variable
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "smelt.rewrites"
 Rules = Rule | Sequence[Rule]
@@ -238,13 +236,6 @@ def require_known(owner: str, names: Iterable[str], known: Iterable[str]) -> Non
             raise PipelineError(f"{owner} has no rewrite {shown(name)}{hint} (`smelt-opt --list-rewrites` lists them)")
 
 
-def entry_points() -> list[EntryPoint]:
-    """What installed packages offer."""
-    import importlib.metadata  # 20 ms, which compiles without such sets need not take
-
-    return list(importlib.metadata.entry_points(group=GROUP))
-
-
 def find(name: str) -> RewriteSet:
     """The set called `name`, loaded from the package that has it.
 
@@ -255,7 +246,7 @@ def find(name: str) -> RewriteSet:
     if name not in _sets:
         if problems:
             raise PipelineError("; ".join(problems))
-        known = dict.fromkeys([*_sets, *(entry.name for entry in entry_points())])
+        known = dict.fromkeys([*_sets, *(entry.name for entry in offered(GROUP))])
         raise PipelineError(f"there is no set of rewrites {shown(name)}; sets: {', '.join(known)}")
     return _sets[name]
 
@@ -263,16 +254,15 @@ def find(name: str) -> RewriteSet:
 def load_all(name: str | None = None) -> list[str]:
     """Load the sets of all installed packages, or what is called `name`; what is wrong with those that do not load."""
     problems = []
-    for entry in entry_points():
+    for entry in offered(GROUP):
         if name in (None, entry.name):
             before = dict(_sets)
             try:
-                entry.load()
-            except (Exception, SystemExit) as error:
+                load(entry, "the rewrites", PipelineError, several=True)
+            except PipelineError as error:
                 for half in _sets.keys() - before.keys():  # without the rewrites after the one that is wrong
                     del _sets[half]
-                problem = f"the rewrites {entry.name!r} of {entry.value} do not load: {type(error).__name__}: {error}"
-                problems.append(problem)
+                problems.append(str(error))
     return problems
 
 

@@ -36,7 +36,7 @@ from smelt.ir.builder import Builder, OpView, Value, functions, new_function
 from smelt.ir.control import LOOPS, layout
 
 from ..rewrite import argument_locations, is_private, mentions, replay, rules_of
-from .reads import ModuleReads, Needs, bits, run_names, runs_functions, test_of
+from .reads import ModuleReads, bits, run_names, runs_functions, test_of
 
 #: An attribute that `plan-buffers` leaves: memory is laid out, so nothing may change any more.
 PLANNED = "smelt.arena_bytes"
@@ -192,7 +192,7 @@ class _Narrowing:
                 plan.results = list(range(len(op.results)))
                 plan.run = {key: tuple(self.whole(name) for name in group) for key, group in names.items()}
             return plan
-        same = self.equal_results(op, needs)
+        same = self.equal_results(op)
         wanted: set[int] = set()
         for i in used:
             first = same.get(i, i)
@@ -217,7 +217,7 @@ class _Narrowing:
         plan.reads.update(op.operands[k] for k in (*plan.forwarded.values(), *plan.stacked.values()))
         return plan
 
-    def equal_results(self, op: OpView, needs: Needs) -> dict[int, int]:
+    def equal_results(self, op: OpView) -> dict[int, int]:
         """Results that equal one before them: that one."""
         first: dict[Any, int] = {}
         same = {}

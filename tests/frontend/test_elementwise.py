@@ -2,6 +2,7 @@
 
 import math
 import operator
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
@@ -308,12 +309,46 @@ def test_derivative_against_differences(name):
 def test_round(decimals):
     x = np.array([1.2345, -2.5, 0.5, 1.5, 155.0, 145.0, -15.05], np.float32)
     np.testing.assert_array_equal(np.array(smelt.round(exact(x), decimals)), np.round(x, decimals))
-    n = np.array([15, 25, -149, 123456789, 2147483600], np.int32)
+    n = np.array([15, 25, -149, 123456789, 2147483500], np.int32)
     np.testing.assert_array_equal(np.array(smelt.round(exact(n), decimals)), np.round(n, decimals))
     half = np.array([1000.5, 0.123], np.float16)
     np.testing.assert_allclose(
         np.array(smelt.round(exact(half), decimals)), np.round(half.astype(np.float32), decimals), rtol=1e-3
     )
+
+
+FAR = [0.0, -0.0, 1e-45, 0.5, 2.5, 123456.7, 16777217.0, 1.5e30, 1e38, 3.4e38, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("decimals", [-308, -100, -40, -39, -38, -20, -7, -2, 2, 7, 20, 38, 39, 40, 100, 308])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rounding_far_numbers(dtype, decimals):
+    """Beside exact rounding of the fractions that the numbers are: the scaled ones may overflow, and the scale."""
+    with np.errstate(over="ignore"):
+        x = np.array([*FAR, *(-v for v in FAR)], dtype)
+    unit = Fraction(10) ** -decimals
+    wanted = [v if not np.isfinite(v) else float(round(Fraction(float(v)) / unit) * unit) for v in x]
+    for run in (lambda f: f, smelt.compile):
+        found = np.array(run(lambda v: smelt.round(v, decimals))(exact(x)))
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(found, np.array(wanted).astype(dtype), rtol=4 * np.finfo(dtype).eps, atol=0)
+        assert (np.signbit(found) == np.signbit(x))[~np.isnan(x)].all()
+    assert np.array(smelt.grad(lambda v: smelt.round(v, decimals).sum())(exact(x))).tolist() == [0] * len(x)
+
+
+@pytest.mark.parametrize("places", [1, 2, 3, 5, 9, 18, 19, 20, 300])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_rounding_integers(dtype, places):
+    """Exact, to the nearest multiple that the dtype has."""
+    low, high = (0, 1) if dtype == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    unit = 10**places
+    near = [low, high, 0, 1, 5, 15, 25, 50, 150, 250]
+    near += [n + d for n in (unit // 2, unit, 3 * unit // 2) for d in (-1, 0, 1)]
+    values = sorted({v for n in near for v in (n, -n, low + abs(n), high - abs(n)) if low <= v <= high})
+    wanted = [min(max(round(Fraction(v, unit)), -(-low // unit)), high // unit) * unit for v in values]
+    for run in (lambda f: f, smelt.compile):
+        found = run(lambda v: smelt.round(v, -places))(exact(np.array(values, dtype)))
+        assert found.tolist() == (wanted if dtype != "bool" else [False] * len(values))
 
 
 class TestComplex:

@@ -190,7 +190,7 @@ def test_packages_add_heuristics(monkeypatch: pytest.MonkeyPatch, named: Any) ->
         raise ImportError("no such library")
 
     found = [entry("given", lambda: fewest_bytes), entry("broken", broken), entry("empty", lambda: SimpleNamespace())]
-    monkeypatch.setattr(heuristics, "_entry_points", lambda: found)
+    monkeypatch.setattr(heuristics, "offered", lambda group: found)
     assert "heuristic=given" in str(Pipeline.parse("fuse{heuristic=given}"))
     with pytest.raises(PipelineError, match="the heuristic 'broken' of package:broken does not load: ImportError"):
         Pipeline.parse("fuse{heuristic=broken}")

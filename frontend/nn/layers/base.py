@@ -348,20 +348,16 @@ class Module(dict[str, Any]):
         strict: bool,
     ) -> Self:  # fmt: skip
         given = None if keys is None else frozenset((keys,) if isinstance(keys, str) else keys)
-
-        def put(path: str, module: Module) -> None:
-            names = _own_parameters(module) if given is None else given
-            missing = [k for k in names if k not in module] if strict and given is not None else ()
+        modules = self.named_modules() if recurse else [("", self)]
+        for path, module in modules if strict and given is not None else ():
+            missing = [k for k in given or () if k not in module]
             if missing:
                 raise MissingMemberError(at_user_line(f"{_where(module, path)} has no {min(missing)!r} to freeze"))
-            frozen = change(module._no_grad, names)
+        for _, module in modules:
+            frozen = change(module._no_grad, _own_parameters(module) if given is None else given)
             module.__dict__.pop("_no_grad", None)
             if frozen:
                 module.__dict__["_no_grad"] = frozen
-
-        if recurse:
-            return self.apply_to_modules(put)
-        put("", self)
         return self
 
     @explained

@@ -9,6 +9,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
+from .activation_functions import widened
 from .base import Module
 
 __all__ = ["EmbeddingBag"]
@@ -77,11 +78,13 @@ class EmbeddingBag(Module):
                     f"smelt.nn.EmbeddingBag: with offsets both have one axis; x {x.aval}, offsets {offsets.aval}"
                 )
             )
-        bag = smelt.sum(offsets[:, None] <= smelt.arange(x.shape[0])[None, :], axis=0) - 1
+        bag = smelt.searchsorted(offsets, smelt.arange(x.shape[0]), side="right").astype(smelt.int32) - 1
         shape = (offsets.shape[0], vectors.shape[-1])
-        counts = smelt.zeros((shape[0], 1), vectors.dtype).at[bag].add(1)
+        counts = smelt.zeros((shape[0], 1), smelt.int32).at[bag].add(1)
         if self.mode == "max":
             largest = smelt.full(shape, -math.inf, vectors.dtype).at[bag].maximum(vectors)
             return smelt.where(counts > 0, largest, 0)
-        sums = smelt.zeros(shape, vectors.dtype).at[bag].add(vectors)
-        return sums if self.mode == "sum" else sums / smelt.maximum(counts, 1)
+        wide = widened(vectors)  # sums of halves would soon grow no more
+        sums = smelt.zeros(shape, wide.dtype).at[bag].add(wide)
+        found = sums if self.mode == "sum" else sums / smelt.maximum(counts, 1)
+        return found.astype(vectors.dtype)

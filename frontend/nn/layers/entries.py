@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import smelt
@@ -16,7 +16,20 @@ __all__: list[str] = []
 def put_entries(
     target: Any, source: Any, strict: bool, path: str, root: str, fits: Callable[[Any, Any], bool | None], what: str
 ) -> None:
-    """Put the entries of nested dicts and lists in the place of those of a module."""
+    """Put the entries of nested dicts and lists in the place of those of a module; where one does not fit, none.
+
+    Args:
+        fits: whether the second may take the place of the first; None if that has to be looked at inside.
+        path: of the target in `root`. what: the entries are called.
+    """
+    for holder, key, new in list(_replaced(target, source, strict, path, root, fits, what)):
+        holder[key] = new
+
+
+def _replaced(
+    target: Any, source: Any, strict: bool, path: str, root: str, fits: Callable[[Any, Any], bool | None], what: str
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Dicts and lists in a module, keys of entries that are replaced, and by what."""
     pairs: list[tuple[Any, Any]]
     if isinstance(source, dict) and isinstance(target, dict):
         pairs = list(source.items())
@@ -26,7 +39,7 @@ def put_entries(
         return  # nothing to put
     elif isinstance(source, (list, tuple)) and isinstance(target, tuple) and len(source) <= len(target):
         for i, value in enumerate(source):
-            put_entries(target[i], value, strict, f"{path}.{i}", root, fits, what)
+            yield from _replaced(target[i], value, strict, f"{path}.{i}", root, fits, what)
         return
     elif strict:
         raise TreeError(
@@ -43,9 +56,9 @@ def put_entries(
         old = target[key]
         fit = fits(old, new)
         if fit is None:
-            put_entries(old, new, strict, place, root, fits, what)
+            yield from _replaced(old, new, strict, place, root, fits, what)
         elif fit or not strict:
-            target[key] = new
+            yield target, key, new
         else:
             raise TreeError(at_user_line(f"{root}: {place} is {kind_of(old)}, got {kind_of(new)} for it"))
 

@@ -6,8 +6,13 @@ import math
 from typing import Any, NamedTuple
 
 from smelt.ir import locks
+from smelt.ir.tables import columns
 
 __all__: list[str] = []
+
+
+#: Columns of numbers.
+_NUMBERS = (3, 4)
 
 
 class Row(NamedTuple):
@@ -36,12 +41,7 @@ def _cells(rows: list[Row]) -> list[tuple[str, ...]]:
 
 def table(rows: list[Row]) -> str:
     """Rows of text."""
-    lines = _cells(rows)
-    widths = [max(len(line[i]) for line in lines) for i in range(5)]
-    return "\n".join(
-        "  ".join(x.rjust(w) if i > 2 else x.ljust(w) for i, (x, w) in enumerate(zip(line, widths))).rstrip()
-        for line in lines
-    )
+    return "\n".join(columns(_cells(rows), right=_NUMBERS))
 
 
 def html_table(rows: list[Row]) -> str:
@@ -52,7 +52,7 @@ def html_table(rows: list[Row]) -> str:
     for number, line in enumerate(lines):
         kind = "th" if number in (0, len(lines) - 1) else "td"
         cells = (
-            f'<{kind} style="text-align: {"right" if i > 2 else "left"}">{escape(x)}</{kind}>'
+            f'<{kind} style="text-align: {"right" if i in _NUMBERS else "left"}">{escape(x)}</{kind}>'
             for i, x in enumerate(line)
         )
         found.append(f"<tr>{''.join(cells)}</tr>")

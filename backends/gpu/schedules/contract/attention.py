@@ -225,7 +225,7 @@ class AttentionKernel(RowTiles):
             rules = self.attention.softmax.exponentials.rules(Elementwise)
             return k.elementary(rules, [x - shift], [x.dtype], x.dtype)
         exponent = k.op("math.fma", [x, slope, -shift], dtypes.float32)
-        return k.op("math.exp2", [exponent], dtypes.float32, fastmath=k.attr("#arith.fastmath<afn>"))
+        return k.fast_exp2(exponent)
 
     def _logits(self, scores: dict[tuple[int, int], Any], key: Scalar) -> dict[tuple[int, int], list[Scalar]]:
         """What the body makes of the scores, by matrix and a lane's own elements; -infinity where no key is."""

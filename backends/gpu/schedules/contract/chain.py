@@ -8,6 +8,7 @@ cotangents twice, once for scores and once for sums. What is read of arguments f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -217,5 +218,7 @@ class ChainKernel(RowTiles):
             if all(end.weights.dtype.size == 2 for end in chain.ends):
                 for op in chain.exponentials:
                     of, made = op.operands[0], op.results[0]
-                    k.provided[made] = lambda place, of=of: self._fast_exp(k.value(of, place))  # type: ignore[misc]
+                    k.provided[made] = lambda place, of=of: k.fast_exp2(  # type: ignore[misc]
+                        k.value(of, place) * math.log2(math.e)
+                    )
             return [k.value(end.weights, end.place) for end in chain.ends]

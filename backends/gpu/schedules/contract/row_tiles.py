@@ -347,11 +347,6 @@ class RowTiles(ABC):
     def _last(self) -> Scalar:
         return self.k.const(self.steps - 1, INDEX)
 
-    def _fast_exp(self, x: Scalar) -> Scalar:
-        """The exponential by one instruction."""
-        k = self.k
-        return k.op("math.exp2", [x * math.log2(math.e)], dtypes.float32, fastmath=k.attr("#arith.fastmath<afn>"))
-
     # Results
 
     def _store(self, done: Sequence[Any], columns: int, epilogue: Epilogue) -> None:
