@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
-from smelt.ir.control import callees
 from smelt.ir.text import line_of
 
 from .analysis import analysis_of, register_analysis
 from .call_graph import callees_first
-from .kernels.cost import ARENA_BYTES, least_bytes, operations, program_cost, trips
+from .kernels.cost import ARENA_BYTES, least_bytes, operations, program_cost, runs
 from .kernels.plan_buffers import is_view, origin
 from .registry import Pass, register_pass
 
@@ -111,22 +109,8 @@ def alias(module: Any) -> Report:
 @register_analysis("trip-counts")
 def trip_counts(module: Any) -> Report:
     """How often each function runs in one run of ``@main``, of while loops by a guess: function → times."""
-    order = callees_first(module)
-    times: Counter[str] = Counter({f.name: 1 for f in order if f.name == "main"})
-    for function in reversed(order):  # who calls it comes before
-        for callee, inner in _called(function) if times[function.name] else ():
-            times[callee] += times[function.name] * inner
-    times = +times
+    times = runs(callees_first(module))
     return Report(dict(times), [f"@{name} runs {n} times" for name, n in times.items()])
-
-
-def _called(function: Function) -> Iterator[tuple[str, int]]:
-    for op in function.ops:
-        if op.op.kind == "control":
-            for name in callees(op):
-                yield name, trips(op)
-        elif op.op.kind == "call":
-            yield op.attrs["callee"], 1
 
 
 @register_analysis("cost")

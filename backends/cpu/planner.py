@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,7 +58,7 @@ class PlannedOp(bodies.PlannedOp):
             return self.work < SOLO_KERNEL
         return self.kind == "control" and not self.hosted and self.work < SOLO_WORK * max(self.launches, 1.0)
 
-    @property
+    @functools.cached_property
     def parallel_work(self) -> float:
         """The work that is worth dividing among threads."""
         if self.kind == "control" and self.hosted:

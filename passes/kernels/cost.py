@@ -7,18 +7,20 @@ each result written once. Operations are counted in additions, as the ops' `flop
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Function, OpView, Value, functions
 from smelt.ir.control import SCAN, WHILE, callees
 from smelt.ir.errors import IRError
 from smelt.ir.kinds import Contraction
 from smelt.ir.tables import columns
 from smelt.ir.text import line_of
 
+from ..call_graph import callees_first
 from .plan_buffers import ARENA_BYTES, arena_bytes, is_view, offsets_of, origin
 
 #: How often a while loop is taken to run.
@@ -77,7 +79,7 @@ class ProgramCost:
     """What a program costs. ``str()`` of it is a table.
 
     Attributes:
-        steps: in order.
+        steps: in order; those of a function that several loops and branches run, once.
         argument_bytes, result_bytes: what comes in and goes out: no program moves less.
         arena_bytes: memory for temporaries.
         lifetimes: of temporaries of ``@main``.
@@ -153,20 +155,41 @@ def program_cost(module: Any) -> ProgramCost:
         found = functions(module)
         if "main" not in found or ARENA_BYTES not in found["main"].attributes:
             raise IRError("costs are those of a planned program: run fuse and plan-buffers, and keep @main")
-        main = read_function(found["main"])
-        read = {name: read_function(f) for name, f in found.items()}
-        steps = tuple(_steps(main, read, 1))
+        read = {f.name: f for f in callees_first(module)}
+        main, times = read["main"], runs(read.values())
+        steps = tuple(_steps(main, read, times, {main.name}))
         given, made = (sum(v.aval.nbytes for v in values) for values in (main.arguments, main.returns))
         return ProgramCost(steps, given, made, arena_bytes(found["main"]), tuple(_lifetimes(main)))
 
 
-def _steps(function: Function, read: dict[str, Function], times: int) -> Iterator[StepCost]:
+def runs(order: Iterable[Function]) -> Counter[str]:
+    """How often each function runs in one run of ``@main``, of while loops by a guess; of those that run.
+
+    Args:
+        order: the functions of a module, each after those that it calls.
+    """
+    times = Counter({"main": 1})
+    for function in reversed(list(order)):  # who calls it comes before
+        for op in function.ops if times[function.name] else ():
+            for name in callees(op) if op.op.kind == "control" else ():
+                times[name] += times[function.name] * trips(op)
+            if op.op.kind == "call":
+                times[op.attrs["callee"]] += times[function.name]
+    return +times
+
+
+def _steps(
+    function: Function, read: Mapping[str, Function], times: Mapping[str, int], entered: set[str]
+) -> Iterator[StepCost]:
+    """What a function launches, and what the loops and branches in it do that nobody `entered` before."""
     for op in function.ops:
         if is_view(op):
             continue
         if op.op.kind == "control":
             for name in callees(op):
-                yield from _steps(read[name], read, times * trips(op))
+                if name not in entered:
+                    entered.add(name)
+                    yield from _steps(read[name], read, times, entered)
             continue
         least, steps = least_bytes((*op.operands, *op.results)), 1
         if op.op.kind == "call":
@@ -180,7 +203,7 @@ def _steps(function: Function, read: dict[str, Function], times: int) -> Iterato
             name, kind, inside = op.name, "library", [op]
         lines = dict.fromkeys(line for o in (*inside, op) if (line := line_of(o.location)))
         yield StepCost(
-            name, kind, times, least, steps * sum(map(operations, inside)),
+            name, kind, times[function.name], least, steps * sum(map(operations, inside)),
             tuple(o.name for o in inside if o.op.flops > 0), tuple(lines),
         )  # fmt: skip
 
