@@ -76,10 +76,13 @@ def row(workload: Workload, replies: dict[str, dict[str, Any]], columns: list[st
     return cells
 
 
-def table(rows: list[list[str]], columns: list[str]) -> str:
-    header = ["workload", "least", *(name.replace("_", ".") for name in columns)]
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+def header(columns: list[str]) -> list[list[str]]:
+    names = ["workload", "least", *(name.replace("_", ".") for name in columns)]
+    return [names, ["---"] + ["---:"] * (len(names) - 1)]
+
+
+def table(rows: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in rows)
 
 
 def replace_between_markers(path: Path, text: str) -> None:
@@ -146,7 +149,13 @@ def main(argv: list[str] | None = None) -> None:
             notes.append(f"{name} is not installed (`make bench-setup` installs it)")
             del workers[name]
     columns = [name for name in FRAMEWORKS if name in workers]
+    shown = {k: v for k, v in versions.items() if k != "torch_compile"}
+    machine = f"{cpu_name()}, {os.cpu_count()} cores{'; processor time' * (options.clock == 'cpu')}; " + ", ".join(
+        f"{k} {v}" for k, v in shown.items()
+    )
     results: dict[str, dict[str, Any]] = {}
+    rows = header(columns)
+    print(f"{machine}.\n\n{table(rows)}", end="", flush=True)
     for workload in options.chosen:
         found = results[workload.name] = {}
         for round_, (name, worker) in itertools.product(range(options.rounds), workers.items()):
@@ -160,21 +169,17 @@ def main(argv: list[str] | None = None) -> None:
                 found[name]["times"] += reply["times"]
             else:
                 found[name] = reply
-    progress("")
+        progress("")
+        rows.append(row(workload, found, columns))
+        print(table(rows[-1:]), end="", flush=True)
     for worker in workers.values():
         worker.stop()
-    shown = {k: v for k, v in versions.items() if k != "torch_compile"}
-    machine = f"{cpu_name()}, {os.cpu_count()} cores{'; processor time' * (options.clock == 'cpu')}; " + ", ".join(
-        f"{k} {v}" for k, v in shown.items()
-    )
-    text = f"{machine}.\n\n" + table([row(w, results[w.name], columns) for w in options.chosen], columns)
-    print(text)
     for note in notes:
         print(f"note: {note}")
     if options.json:
         Path(options.json).write_text(json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8")
     if options.write:
-        replace_between_markers(Path(options.write), text)
+        replace_between_markers(Path(options.write), f"{machine}.\n\n{table(rows)}")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,11 @@ from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
-from .rows import LINE, RowKernel, always, is_line, line_width, narrowest
+from .rows import FEWEST, LINE, RowKernel, always, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
+
+#: How many chunks of a line are combined at a time.
+CHUNKS_AT_ONCE = 8
 
 #: Makes what builds the loops of one row, or of a line of rows of some width.
 RowBuilder = Callable[[CpuKernel, Plan, list[Memory], "Fused | None", int], RowKernel]
@@ -116,18 +119,18 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
     rows = math.prod(loop.extent for loop in loops)
     k, memories, lo, hi = start_kernel(module, name, body, [*avals, *(v.aval for v in body.returns)])
     outputs = memories[len(avals) :]
-    row = RowKernel(k, plan, outputs, None)
+    tile = line_width(loops, min(aval.dtype.size for aval in avals)) if loops else 1
+    lane = loops[-1] if tile >= FEWEST else None
+    row = RowKernel(k, plan, outputs, lane, tile)
     row_index = linearize([Index.variable(n, e) for n, e in plan.kept_variables], [e for _, e in plan.kept_variables])
     nest = Nest.plan(loops, lanes=False)
 
+    def states(chunk: Scalar) -> list[list[Scalar]]:
+        rest = iter(memories)
+        where = chunk * rows + k.index(row_index)
+        return [[k.read(next(rest), where) for _ in a.state] for a in row.accumulators]
+
     def emit() -> None:
-        at = k.index(row_index)
-
-        def states(chunk: Scalar) -> list[list[Scalar]]:
-            rest = iter(memories)
-            where = chunk * rows + at
-            return [[k.read(next(rest), where) for _ in a.state] for a in row.accumulators]
-
         start = [s for state in states(k.const(0, INDEX)) for s in state]
 
         def step(i: Scalar, *state: Scalar) -> list[Scalar]:
@@ -140,7 +143,32 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
             k.provided[a.result] = always(done)
         row.emit_kept()
 
-    emit_nest(k, nest, lo, hi, emit)
+    def line(first: Scalar, last: Scalar) -> None:
+        """The same for rows that lie beside each other, in vectors."""
+        row.first, row.last = first, last
+        row.make_lines(row.accumulators)
+
+        def merged(chunk: Scalar, many: int, found: list[list[Scalar]]) -> None:
+            for i in range(many):
+                found = [a.merge(k, own, new) for a, own, new in zip(row.accumulators, found, states(chunk + i))]
+            row.write_lines(row.accumulators, found)
+
+        def loop(low: Scalar, high: Scalar, many: int) -> None:
+            def step(at: Scalar) -> None:
+                row._each_lane(lambda: merged(at, many, row.read_lines(row.accumulators)))
+
+            k.loop(None, low, high, step, step=many)
+
+        row._each_lane(lambda: row.write_lines(row.accumulators, states(k.const(0, INDEX))))
+        one, several, end = (k.const(n, INDEX) for n in (1, chunks - (chunks - 1) % CHUNKS_AT_ONCE, chunks))
+        loop(one, several, CHUNKS_AT_ONCE)
+        loop(several, end, 1)
+        row._provide(row.accumulators)
+        row.emit_kept()
+
+    if lane is not None:
+        nest = Nest.plan(loops, lanes=True, tile=tile)
+    emit_nest(k, nest, lo, hi, emit if lane is None else line)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *partial, *body.returns])
 

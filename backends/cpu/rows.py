@@ -304,16 +304,25 @@ class RowKernel:
     ) -> None:
         """Take the element at the current lane, or those at some positions of a loop, into the lines of accumulators,
         which are read and written once."""
-        k, at = self.k, self.lane_offset()
-        states = [[k.read(memory, at) for memory in self.lines[a.result]] for a in accumulators]
+        k = self.k
+        states = self.read_lines(accumulators)
         if steps is None:
             states = [a.step(k, state) for a, state in zip(accumulators, states)]
         for position in positions:
             with self.at_step(steps, position):
                 states = [a.step(k, state) for a, state in zip(accumulators, states)]
+        self.write_lines(accumulators, states)
+
+    def read_lines(self, accumulators: Sequence[Accumulator]) -> list[list[Scalar]]:
+        """The states of the row at the current lane."""
+        at = self.lane_offset()
+        return [[self.k.read(memory, at) for memory in self.lines[a.result]] for a in accumulators]
+
+    def write_lines(self, accumulators: Sequence[Accumulator], states: Sequence[Sequence[Scalar]]) -> None:
+        at = self.lane_offset()
         for a, state in zip(accumulators, states):
             for memory, x in zip(self.lines[a.result], state):
-                k.write(x, memory, at)
+                self.k.write(x, memory, at)
 
     def at_step(self, steps: Fused | None, position: Scalar) -> AbstractContextManager[None]:
         """Let the innermost loop stand at a position for a while."""

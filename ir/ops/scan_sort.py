@@ -12,7 +12,6 @@ import numpy as np
 from .. import dtypes, elementary
 from ..aval import Aval
 from ..dtypes import DType
-from ..host_threads import share
 from ..kinds import silent
 from ..op import (
     Batched,
@@ -30,6 +29,7 @@ from ..op import (
     require_axes,
     require_dtype,
 )
+from ..sorting import order_along, sorted_along
 from .indexing import take_along
 from .reduce import highest, lowest
 
@@ -330,16 +330,7 @@ class Sort(Op, name="sort"):
         return x
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        rows, moved = _rows(x, axis)
-        if _is_half(x.dtype):
-            found = rows.view(np.int16).copy()
-            share(len(rows), rows.size * SECONDS, lambda part: _sort_halves(found[part], x.dtype))
-            return _turned(found.view(x.dtype).reshape(moved), -1, axis)
-        found = rows.copy()
-        share(len(rows), rows.size * SECONDS, lambda part: _sort(found[part]))
-        if dtypes.of(x.dtype).is_float and _has_both_zeros(rows):
-            found[found == 0] = rows[rows == 0]  # those of a row are neighbours, and in the order that they had
-        return _turned(found.reshape(moved), -1, axis)
+        return sorted_along(x, axis)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
         return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
@@ -369,118 +360,8 @@ class ArgSort(Op, name="argsort"):
         return Aval(x.shape, dtypes.uint32)
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        rows, moved = _rows(x, axis)
-        found = np.empty(rows.shape, np.uint32)
-
-        def order(part: slice) -> None:
-            found[part] = _order(rows[part])
-
-        share(len(rows), rows.size * SECONDS, order)
-        return _turned(found.reshape(moved), -1, axis)
+        return order_along(x, axis)
 
     def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
         dim = only(dims)
         return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]
-
-
-def _is_half(dtype: np.dtype) -> bool:
-    """Whether elements are floats of 16 bits, which NumPy compares one by one, or not at all."""
-    return dtype == np.float16 or dtype == dtypes.bfloat16.numpy
-
-
-#: What sorting takes, about, for each element.
-SECONDS = 2e-8
-#: Shorter rows, of 8 and of 16 bits, are compared: counting goes over all values that there are.
-COUNTED = {1: 64, 2: 512}
-
-
-def _rows(x: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The lines along an axis as rows of a matrix, and the shape of the array with that axis last."""
-    moved = _turned(x, axis, -1)
-    return moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1]), moved.shape
-
-
-def _turned(x: np.ndarray, axis: int, to: int) -> np.ndarray:
-    """``np.moveaxis``, which takes as long as to sort a few numbers; one of `axis` and `to` is -1."""
-    return x if max(axis, to) == x.ndim - 1 else np.moveaxis(x, axis, to)
-
-
-def _has_both_zeros(x: np.ndarray) -> bool:
-    """Whether there are 0 and -0, which are equal and not the same."""
-    zeros = x == 0
-    signs = np.signbit(x[zeros]) if zeros.any() else zeros[:0]
-    return bool(signs.any() and not signs.all())
-
-
-def _is_counted(rows: np.ndarray) -> bool:
-    """Whether NumPy sorts by counting: integers of few bits where asked for a stable order, and only then."""
-    return rows.dtype.kind in "biu" and rows.shape[-1] >= COUNTED.get(rows.dtype.itemsize, math.inf)
-
-
-def _sort(rows: np.ndarray) -> None:
-    """Sort rows in place. NumPy has no vectors to compare bytes."""
-    if _is_counted(rows):
-        rows.sort(-1, "stable")
-    elif rows.dtype.itemsize == 1:
-        wide = rows.astype(np.int16)
-        wide.sort(-1)
-        rows[...] = wide
-    else:
-        rows.sort(-1)
-
-
-def _sort_halves(bits: np.ndarray, dtype: np.dtype) -> None:
-    """Sort rows of floats of 16 bits in place, equal zeros in their order."""
-    keys = _half_keys(bits, dtype)
-    zeros = bits & 0x7FFF == 0
-    signs = bits[zeros]
-    _sort(keys)
-    np.bitwise_xor(keys, _below_zero(keys), out=bits)
-    if signs.any() and not signs.all():
-        bits[bits & 0x7FFF == 0] = signs
-
-
-def _half_keys(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers in the order of floats of 16 bits; -0 is just below 0, and all NaN are one."""
-    nan = int(np.array(math.nan, dtype).view(np.int16)) & 0x7FFF
-    largest = int(np.array(math.inf, dtype).view(np.int16))
-    return np.where(bits & 0x7FFF > largest, np.int16(nan), bits ^ _below_zero(bits))
-
-
-def _below_zero(x: np.ndarray) -> np.ndarray:
-    """The bits that turn around the order of numbers below zero."""
-    return (x >> 15) & np.int16(0x7FFF)
-
-
-def _order(rows: np.ndarray) -> np.ndarray:
-    """The indices that sort rows, equal elements in their order.
-
-    Of up to 32 bits an element with its index behind it is an integer of twice as many, and all of these differ: NumPy
-    sorts them several times as fast as it finds a stable order, where it does not count.
-    """
-    if _is_half(rows.dtype):
-        bits = rows.view(np.int16)
-        return _order(_half_keys(np.where(bits & 0x7FFF == 0, np.int16(0), bits), rows.dtype))
-    if _is_counted(rows):
-        return np.argsort(rows, -1, "stable").astype(np.uint32)
-    if rows.dtype.itemsize <= 2 and rows.dtype.kind in "biu" and rows.shape[-1] <= 1 << 16:
-        narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32)
-        narrow <<= 16
-        narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
-        narrow.sort(-1)
-        narrow &= 0xFFFF
-        return narrow.view(np.uint32)
-    if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
-        return np.argsort(rows, -1, "stable")
-    if rows.dtype.kind == "f":
-        positive = rows + np.float32(0)  # -0 becomes 0
-        keys = positive.view(np.int32)
-        keys = np.where(np.isnan(rows), np.int32(0x7FFFFFFF), keys ^ ((keys >> 31) & np.int32(0x7FFFFFFF)))
-    elif rows.dtype == np.uint32:
-        keys = (rows ^ np.uint32(1 << 31)).view(np.int32)
-    else:
-        keys = rows
-    packed = keys.astype(np.int64) << 32
-    packed |= np.arange(rows.shape[-1], dtype=np.int64)
-    packed.sort(-1)
-    return packed.astype(np.uint32)

@@ -1,0 +1,177 @@
+"""Sorting and ordering lines of an array by NumPy, in blocks that stay in the caches, whatever axis they lie along."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from . import dtypes
+from .host_threads import share
+
+#: What sorting takes, about, for each element.
+SECONDS = 2e-8
+#: Elements of a block, where lines are not longer, and the bytes of its columns that lie beside each other, at least.
+BLOCK, LINE_BYTES = 1 << 16, 64
+#: Elements of columns that are turned at a time.
+TOGETHER = 32
+#: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
+COUNTED_BYTES, COUNTED_PAIRS = 64, 512
+
+
+def sorted_along(x: np.ndarray, axis: int) -> np.ndarray:
+    """Elements in ascending order, NaN last, equal zeros in their order."""
+    return _by_blocks(x, axis, x.dtype, _sorted_halves if _is_half(x.dtype) else _sorted)
+
+
+def order_along(x: np.ndarray, axis: int) -> np.ndarray:
+    """The indices that sort them, equal elements in their order."""
+    return _by_blocks(x, axis, np.dtype(np.uint32), _order)
+
+
+def _by_blocks(
+    x: np.ndarray, axis: int, dtype: np.dtype, of_rows: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:  # fmt: skip
+    """``of_rows(rows)``, an array of the same shape, of all lines along an axis."""
+    length, behind = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if not x.size:
+        return np.empty(x.shape, dtype)
+    if behind == 1 and x.size <= BLOCK:
+        return of_rows(x.reshape(-1, length)).reshape(x.shape)
+    lines = np.ascontiguousarray(x).reshape(-1, length, behind)
+    found = np.empty(lines.shape, dtype)
+    blocks = list(_blocks(lines.shape, x.dtype.itemsize))
+
+    def run(part: slice) -> None:
+        for block in blocks[part]:
+            rows = _turned(lines[block])
+            found[block] = of_rows(rows.reshape(-1, length)).reshape(rows.shape).swapaxes(1, 2)
+
+    share(len(blocks), x.size * SECONDS, run)
+    return found.reshape(x.shape)
+
+
+def _blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[slice, slice, slice]]:
+    """Some planes each, or some columns of a plane."""
+    planes, length, columns = shape
+    together = max(1, BLOCK // (length * columns))
+    width = min(columns, max(LINE_BYTES // itemsize, BLOCK // length))
+    for plane in range(0, planes, together):
+        for column in range(0, columns, width):
+            yield slice(plane, plane + together), slice(None), slice(column, column + width)
+
+
+def _turned(planes: np.ndarray) -> np.ndarray:
+    """Columns as rows, some elements of all columns at a time: NumPy would walk each column for itself."""
+    count, length, columns = planes.shape
+    if columns == 1:
+        return planes.swapaxes(1, 2)
+    found = np.empty((count, columns, length), planes.dtype)
+    step = 1 if length <= TOGETHER else max(TOGETHER, 4096 // columns)
+    for first in range(0, length, step):
+        found[:, :, first : first + step] = planes[:, first : first + step].swapaxes(1, 2)
+    return found
+
+
+def _is_half(dtype: np.dtype) -> bool:
+    """Whether elements are floats of 16 bits, which NumPy compares one by one, or not at all."""
+    return dtype == np.float16 or dtype == dtypes.bfloat16.numpy
+
+
+@functools.cache
+def _compares_pairs() -> bool:
+    """Whether NumPy sorts integers of 16 bits in vectors, which takes less than to count them."""
+    core = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
+    return bool(getattr(core, "__cpu_features__", {}).get("AVX512_ICL"))
+
+
+def _is_counted(rows: np.ndarray) -> bool:
+    """Whether NumPy is to sort by counting, as it does integers of few bits where asked for a stable order."""
+    if rows.dtype.kind not in "biu" or rows.dtype.itemsize > 2:
+        return False
+    if rows.dtype.itemsize == 1:
+        return rows.shape[-1] >= COUNTED_BYTES
+    return rows.shape[-1] >= COUNTED_PAIRS and not _compares_pairs()
+
+
+def _sorted(rows: np.ndarray) -> np.ndarray:
+    if rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy has no vectors to compare bytes
+        wide = rows.astype(np.int16)
+        wide.sort(-1)
+        return wide.astype(rows.dtype)
+    found = rows.copy()
+    found.sort(-1, "stable" if _is_counted(rows) else None)
+    if rows.dtype.kind == "f" and _has_both_zeros(rows):
+        found[found == 0] = rows[rows == 0]  # those of a row are neighbours, and in the order that they had
+    return found
+
+
+def _has_both_zeros(x: np.ndarray) -> bool:
+    """Whether there are 0 and -0, which are equal and not the same."""
+    zeros = x == 0
+    signs = np.signbit(x[zeros]) if zeros.any() else zeros[:0]
+    return bool(signs.any() and not signs.all())
+
+
+def _sorted_halves(rows: np.ndarray) -> np.ndarray:
+    """Rows of floats of 16 bits."""
+    bits = rows.view(np.int16)
+    keys = _half_keys(bits, rows.dtype)
+    keys.sort(-1, "stable" if _is_counted(keys) else None)
+    keys ^= _below_zero(keys)
+    if (bits == np.int16(-0x8000)).any():
+        keys[keys & 0x7FFF == 0] = bits[bits & 0x7FFF == 0]
+    return keys.view(rows.dtype)
+
+
+def _half_keys(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Integers in the order of floats of 16 bits; -0 is just below 0, and all NaN are one."""
+    largest = np.array(math.inf, dtype).view(np.int16)
+    keys = bits ^ _below_zero(bits)
+    unordered = bits & 0x7FFF > largest
+    if unordered.any():
+        keys[unordered] = np.array(math.nan, dtype).view(np.int16) & 0x7FFF
+    return keys
+
+
+def _below_zero(x: np.ndarray) -> np.ndarray:
+    """The bits that turn around the order of numbers below zero."""
+    found = x >> 15
+    found &= 0x7FFF
+    return found
+
+
+def _order(rows: np.ndarray) -> np.ndarray:
+    """The indices that sort rows, equal elements in their order.
+
+    Of up to 32 bits an element with its index behind it is an integer of twice as many, and all of these differ: NumPy
+    sorts them several times as fast as it finds a stable order, where it does not count.
+    """
+    if _is_half(rows.dtype):
+        bits = rows.view(np.int16)
+        return _order(_half_keys(np.where(bits & 0x7FFF == 0, np.int16(0), bits), rows.dtype))
+    if _is_counted(rows):
+        return np.argsort(rows, -1, "stable").astype(np.uint32)
+    if rows.dtype.itemsize <= 2 and rows.dtype.kind in "biu" and rows.shape[-1] <= 1 << 16:
+        narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32)
+        narrow <<= 16
+        narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
+        narrow.sort(-1)
+        narrow &= 0xFFFF
+        return narrow.view(np.uint32)
+    if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
+        return np.argsort(rows, -1, "stable").astype(np.uint32)
+    if rows.dtype.kind == "f":
+        positive = rows + np.float32(0)  # -0 becomes 0
+        keys = positive.view(np.int32)
+        keys = np.where(np.isnan(rows), np.int32(0x7FFFFFFF), keys ^ ((keys >> 31) & np.int32(0x7FFFFFFF)))
+    elif rows.dtype == np.uint32:
+        keys = (rows ^ np.uint32(1 << 31)).view(np.int32)
+    else:
+        keys = rows
+    packed = keys.astype(np.int64) << 32
+    packed |= np.arange(rows.shape[-1], dtype=np.int64)
+    packed.sort(-1)
+    return packed.astype(np.uint32)
