@@ -11,6 +11,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import IRError
+from smelt.ir.ops.constants import constant_array
 
 
 class UntranslatedError(IRError):
@@ -149,8 +150,7 @@ class Writer:
         return self.op("stablehlo.constant", [], aval, f"value = {elements_text(values)} : {type_of(aval)}")
 
     def scalar(self, value: Any, dtype: DType) -> Tensor:
-        with np.errstate(all="ignore"):
-            return self.constant(np.array(value).astype(dtype.numpy))
+        return self.constant(constant_array(value, dtype))
 
     def full(self, like: Tensor, value: Any, dtype: DType | None = None) -> Tensor:
         """One value in the shape of a tensor."""

@@ -13,6 +13,7 @@ from ..kinds import Fetch, Nullary
 from ..op import Array, Avals, Element, HostCall, Number
 from ..scalar import Scalar, ScalarBuilder
 from ..symbolic import Symbol
+from .conversion import convert_array
 
 
 class Constant(Nullary, name="constant"):
@@ -46,13 +47,15 @@ class Constant(Nullary, name="constant"):
 
 
 def constant_array(value: Number, dtype: DType) -> np.ndarray:
-    """A Python scalar as a 0-d array of `dtype`; integers wrap, floats round once."""
+    """A Python scalar as a 0-d array of `dtype`: integers wrap, floats round once, or become integers as by `convert`."""
     if dtype.is_integer and not isinstance(value, (bool, float)):
         bits = dtype.bits
         value = int(value) & ((1 << bits) - 1)
         if dtype.kind == "i" and value >> (bits - 1):
             value -= 1 << bits
     with np.errstate(all="ignore"):
+        if dtype.is_integer and isinstance(value, float):
+            return convert_array(np.array(value), dtype)
         return np.array(value).astype(dtype.numpy)
 
 

@@ -227,3 +227,30 @@ def test_the_class_has_mlx_methods():
     same(x.real, np.array([[1, 4]], np.float32))
     assert bytes(x) == np.array([[1, 4]], np.float32).tobytes()
     assert x.__array_namespace__() is smelt
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.5, 300.7, 1e30, -1e30, 2.0**31, 2.0**63, 2.0**64])
+@pytest.mark.parametrize("dtype", [d for d in smelt.ir.dtypes.ALL if d.is_integer], ids=str)
+def test_a_float_becomes_an_integer_the_same_way_everywhere(dtype, value):
+    """The nearest integer towards 0 that there is, 0 for NaN, as by `astype`; NumPy's cast depends on the machine."""
+
+    def written(x):
+        x[0] = value
+        return x[0]
+
+    zeros = smelt.zeros(2, dtype)
+    info = np.iinfo(dtype.numpy)
+    want = 0 if math.isnan(value) else info.max if value >= info.max else info.min if value <= info.min else int(value)
+    for found in (
+        smelt.array(value, smelt.float64).astype(dtype),
+        smelt.array(value, dtype),
+        smelt.array([value], dtype)[0],
+        smelt.full((2,), value, dtype)[1],
+        smelt.full_like(zeros, value)[1],
+        smelt.pad(zeros, 1, constant_values=value)[0],
+        written(smelt.zeros(2, dtype)),
+        smelt.compile(lambda x: smelt.full((2,), value, dtype) + x)(zeros)[0],
+        smelt.compile(written)(zeros),
+        smelt.vmap(lambda x: smelt.full((), value, dtype) + x)(zeros)[0],
+    ):
+        assert (found.dtype, found.item()) == (dtype, want)

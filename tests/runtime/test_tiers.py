@@ -49,6 +49,11 @@ def both_ways(f: Callable[[], Any]) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
+def value(x: smelt.array) -> smelt.array:
+    smelt.eval(x)
+    return x
+
+
 X = smelt.array(np.random.default_rng(0).uniform(0.1, 0.9, (5, 7)).astype(np.float32))
 W = smelt.array(np.random.default_rng(1).uniform(-1, 1, (7, 3)).astype(np.float32))
 KEY = smelt.random.key(3)
@@ -362,6 +367,28 @@ def test_a_compiled_function_goes_the_way_that_is_fixed(tier: str) -> None:
         for x in given:
             np.testing.assert_allclose(f(x), np.full(x.size, 3 / x.size), 1e-6)
     assert explained.count == (2 if tier == "program" else 0)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+@pytest.mark.parametrize("tier", ["ops", "program"])
+def test_halves_have_the_same_bits_in_every_run_where_the_way_is_fixed(tier: str, dtype: smelt.Dtype) -> None:
+    """As docs/from-mlx.md says: op by op each result is rounded, in a program what is stored."""
+    x, w = (smelt.array(np.random.default_rng(i).standard_normal((64, 64)), dtype) for i in range(2))
+
+    def f(x: smelt.array, w: smelt.array) -> smelt.array:
+        h = smelt.exp(x) * x + x
+        return smelt.softmax(h @ w + x, axis=-1) - h
+
+    def rounded(x: smelt.array, w: smelt.array) -> smelt.array:
+        h = value(value(value(smelt.exp(x)) * x) + x)
+        return value(value(smelt.softmax(value(value(h @ w) + x), axis=-1)) - h)
+
+    with override(tier=tier):
+        found = [np.asarray(value(g(x, w)).astype(smelt.float32)) for g in [*[f] * 4, *[smelt.compile(f)] * 2]]
+        want = np.asarray(rounded(x, w).astype(smelt.float32))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    assert np.array_equal(found[0], want) == (tier == "ops")
 
 
 def test_a_size_that_comes_again_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
