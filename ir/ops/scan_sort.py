@@ -452,6 +452,7 @@ def _below_zero(x: np.ndarray) -> np.ndarray:
     return (x >> 15) & np.int16(0x7FFF)
 
 
+@silent
 def _order(rows: np.ndarray) -> np.ndarray:
     """The indices that sort rows, equal elements in their order.
 
