@@ -143,6 +143,7 @@ def _below_zero(x: np.ndarray) -> np.ndarray:
     return found
 
 
+@np.errstate(invalid="ignore")  # of signalling NaNs
 def _order(rows: np.ndarray) -> np.ndarray:
     """The indices that sort rows, equal elements in their order.
 

@@ -105,7 +105,8 @@ class Program:
         found = []
         for segment in self.segments:
             if isinstance(segment, DeviceSegment):
-                found += [segment.manifest.kernel(launch.entry) for launch in segment.manifest.launches]
+                by_entry = {kernel.entry: kernel for kernel in segment.manifest.kernels}
+                found += [by_entry[launch.entry] for launch in segment.manifest.launches]
         return found
 
     def as_text(self, stage: str) -> str:

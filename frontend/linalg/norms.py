@@ -43,7 +43,7 @@ def _root(sums: array, p: float) -> array:
     return where(zero, sums, sqrt(positive) if p == 2 else power(positive, 1 / p))
 
 
-def _order(name: str, order: Order) -> Order:
+def order_of(name: str, order: Order) -> Order:
     """The order of a norm, as a number or a word.
 
     Raises:
@@ -143,7 +143,7 @@ def norm(
     """
     check_stream(stream)
     x, name = as_floating(a), "linalg.norm"
-    ord = _order(name, ord)
+    ord = order_of(name, ord)
     if axis is None and ord is None:
         return _of_vectors(name, x, tuple(range(x.ndim)), bool(keepdims), None)
     axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), x.ndim)
@@ -179,7 +179,7 @@ def vector_norm(
     """
     check_stream(stream)
     a, name = as_floating(x), "linalg.vector_norm"
-    order = _order(name, ord)
+    order = order_of(name, ord)
     axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), a.ndim)
     return _of_vectors(name, a, axes, bool(keepdims), order)
 
@@ -209,7 +209,7 @@ def matrix_norm(
     """
     check_stream(stream)
     a, name = as_floating(x), "linalg.matrix_norm"
-    order = _order(name, ord)
+    order = order_of(name, ord)
     if a.ndim < 2:
         raise ShapeError(at_user_line(f"smelt.{name}: needs matrices; x {a.aval}"))
     return _of_matrices(name, a, (a.ndim - 2, a.ndim - 1), bool(keepdims), order)

@@ -19,7 +19,7 @@ from ..lazy.movement import Axes, filled, iota, joined, many_axes, permuted, to_
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .factors import cholesky
-from .norms import Order, _order, matrix_norm
+from .norms import Order, matrix_norm, order_of
 from .spectra import svdvals
 from .systems import inv, solve
 
@@ -47,7 +47,7 @@ def cond(x: ArrayLike, p: Order = None, *, stream: StreamOrDevice = None) -> arr
     array(4, dtype=float32)
     """
     check_stream(stream)
-    given, order = as_array(x), _order("linalg.cond", p)
+    given, order = as_array(x), order_of("linalg.cond", p)
     if order is None or (not isinstance(order, str) and abs(order) == 2):
         values = svdvals(given)
         if not values.shape[-1]:

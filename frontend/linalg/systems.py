@@ -30,7 +30,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
-from .factors import unit
+from .factors import adjoint, unit
 
 __all__ = [
     "cho_solve", "cholesky_inv", "det", "inv", "lu_solve", "matrix_power", "slogdet", "solve", "solve_triangular",
@@ -73,7 +73,7 @@ def solve(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
-    x, y, vector = right_hand_sides("solve", a, b)
+    x, y, vector = right_hand_sides("linalg.solve", a, b)
     return as_given(emit(ops["solve"], (x, y)), vector)
 
 
@@ -98,7 +98,7 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, upper: bool = False, stream:
     array([1, 2], dtype=float32)
     """
     check_stream(stream)
-    x, y, vector = right_hand_sides("solve_triangular", a, b)
+    x, y, vector = right_hand_sides("linalg.solve_triangular", a, b)
     return as_given(emit(ops["solve_triangular"], (x, y), {"upper": bool(upper)}), vector)
 
 
@@ -173,7 +173,7 @@ def cholesky_inv(a: ArrayLike, upper: bool = False, *, stream: StreamOrDevice = 
     """
     check_stream(stream)
     inverse = tri_inv(a, upper)
-    other = conjugate(matrix_transpose(inverse))
+    other = adjoint(inverse)
     return matmul(inverse, other) if upper else matmul(other, inverse)
 
 
@@ -290,10 +290,10 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, *, stream: Stre
     check_stream(stream)
     factor, lower = _pair("linalg.cho_solve", "c_and_lower", c_and_lower)
     lower = flag("linalg.cho_solve", "the second of c_and_lower", lower)
-    x, y, vector = right_hand_sides("solve_triangular", factor, b)
+    x, y, vector = right_hand_sides("linalg.cho_solve", factor, b)
     op = ops["solve_triangular"]
     op.infer_checked([x.aval, y.aval], {"upper": not lower})
-    other = conjugate(matrix_transpose(x))
+    other = adjoint(x)
     first, second = (x, other) if lower else (other, x)
     half = emit(op, (first, y), {"upper": False})
     return as_given(emit(op, (second, half), {"upper": True}), vector)
@@ -326,7 +326,7 @@ def lu_solve(
     factors, pivots = _pair(name, "lu_and_piv", lu_and_piv)
     if not is_integer(trans) or trans not in (0, 1, 2):
         raise AttributeValueError(at_user_line(f"smelt.{name}: trans must be 0, 1 or 2, is {shown(trans)}"))
-    x, y, vector = right_hand_sides("solve_triangular", factors, b)
+    x, y, vector = right_hand_sides(name, factors, b)
     op = ops["solve_triangular"]
     op.infer_checked([x.aval, y.aval], {"upper": True})
     steps = as_array(pivots)

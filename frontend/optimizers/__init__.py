@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from . import schedulers
 from .adam_variants import LAMB, NAdam
-from .algorithms import SGD, AdaDelta, Adafactor, Adagrad, Adam, Adamax, AdamW, Lion, Muon, RMSprop
+from .algorithms import SGD, AdaDelta, Adagrad, Adam, Adamax, AdamW, Lion, RMSprop
 from .averages import EMA
 from .base import MultiOptimizer, Optimizer, clip_grad_norm
 from .lbfgs import LBFGS
+from .matrices import Adafactor, Muon
 from .schedulers import cosine_decay, exponential_decay, join_schedules, linear_schedule, step_decay
 
 __all__ = [

@@ -9,6 +9,7 @@ from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, TreeError, at_user_line
 
 from ..lazy.explained import explained
+from ..lazy.tree import kind_of
 from ..nn.layers.base import Module
 from ..utils import tree_flatten, tree_map
 
@@ -97,10 +98,11 @@ class EMA:
             problem = "has no average" if path in given else "has an average, but is no parameter"
             raise TreeError(at_user_line(f"smelt.optimizers.EMA: {path} {problem}"))
         for path, x in own.items():
-            if isinstance(x, array) and x.shape != given[path].shape:
-                raise ShapeError(
-                    at_user_line(f"smelt.optimizers.EMA: {path} is {given[path].aval}, its average {x.aval}")
-                )
+            p = given[path]
+            if isinstance(x, array) != isinstance(p, array):
+                raise TreeError(at_user_line(f"smelt.optimizers.EMA: {path} is {kind_of(p)}, its average {kind_of(x)}"))
+            if isinstance(x, array) and x.shape != p.shape:
+                raise ShapeError(at_user_line(f"smelt.optimizers.EMA: {path} is {p.aval}, its average {x.aval}"))
 
 
 def _parameters(tree: Any) -> Any:

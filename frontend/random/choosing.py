@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from smelt.ir import dtypes
@@ -60,9 +61,7 @@ def choice(
         source = as_array(a)
         axis = one_axis("random.choice", axis, source.ndim)
         n = source.shape[axis]
-    count = 1
-    for d in found:
-        count *= d
+    count = math.prod(found)
     if (not n and count) or (not replace and count > n):
         message = f"smelt.random.choice: {count} elements cannot be chosen from {n}"
         raise AttributeValueError(at_user_line(message))

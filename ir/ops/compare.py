@@ -36,6 +36,7 @@ class Equal(Comparison, name="equal"):
     not_differentiable = _TRUTH
     ufunc = np.equal
 
+    @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.equal(x, y)
 
@@ -57,6 +58,7 @@ class NotEqual(Comparison, name="not_equal"):
     not_differentiable = _TRUTH
     ufunc = np.not_equal
 
+    @silent
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.not_equal(x, y)
 

@@ -177,6 +177,7 @@ class Qr(Library, name="qr"):
     def extents(self, dims: dict[str, int]) -> dict[str, int]:
         return {"k": min(dims["m"], dims["n"])}
 
+    @silent
     @unforked
     def host(self, a: np.ndarray) -> tuple[np.ndarray, ...]:
         found = small_matrices.qr(a)

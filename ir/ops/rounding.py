@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import dtypes
-from ..kinds import Elementwise
+from ..kinds import Elementwise, silent
 from ..op import NotDifferentiable, Operand
 from ..scalar import Scalar, ScalarBuilder
 
@@ -22,6 +22,7 @@ class Round(Elementwise, name="round"):
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.rint
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.rint(x)
 
@@ -41,6 +42,7 @@ class Floor(Elementwise, name="floor"):
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.floor
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.floor(x)
 
@@ -60,6 +62,7 @@ class Ceil(Elementwise, name="ceil"):
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.ceil
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.ceil(x)
 
@@ -79,6 +82,7 @@ class Trunc(Elementwise, name="trunc"):
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.trunc
 
+    @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.trunc(x)
 

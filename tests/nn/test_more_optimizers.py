@@ -175,7 +175,8 @@ def test_averages_of_other_parameters() -> None:
     average = optimizers.EMA()
     average.init({"a": smelt.ones(1)})
     for given, message in (({"b": smelt.ones(1)}, "a has an average, but is no parameter"),
-                           ({"a": smelt.ones(2)}, r"EMA: a is f32\[2\], its average f32\[1\]")):  # fmt: skip
+                           ({"a": smelt.ones(2)}, r"EMA: a is f32\[2\], its average f32\[1\]"),
+                           ({"a": 2.0}, "EMA: a is .*, its average")):  # fmt: skip
         with pytest.raises(smelt.SmeltError, match=message):
             average.update(given)
 
