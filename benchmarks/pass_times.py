@@ -78,6 +78,20 @@ def _product(choose: random.Random, x: Any) -> Any:
     return smelt.tanh(x @ x) if choose.random() < 0.7 else smelt.softmax(x, axis=-1)
 
 
+def _function(choose: random.Random, x: Any) -> Any:
+    """Two ops of each row: a function of its own, which is batched and inlined."""
+    by, factor = choose.choice(UNARY), choose.random()
+    return smelt.vmap(lambda row: by(row) * factor)(x)
+
+
+def _loop(choose: random.Random, x: Any) -> Any:
+    """A scan of two ops a step, or one of two branches."""
+    by, factor = choose.choice(UNARY), choose.random()
+    if choose.random() < 0.5:
+        return smelt.scan(lambda carry, row: (by(carry) + row, carry * factor), x[0], x)[1]
+    return smelt.cond(x[0, 0] > 0, lambda y: by(y) * factor, lambda y: y + factor, x)
+
+
 GRAPHS: dict[str, Callable[[int], Function]] = {
     "random": lambda n: _graph(n, 50),
     "deep": lambda n: _graph(n, 2),
@@ -88,6 +102,8 @@ GRAPHS: dict[str, Callable[[int], Function]] = {
     "reductions": lambda n: _graph(n, 50, _reduction, 0.3),
     "movement": lambda n: _graph(n, 50, _movement, 0.4),
     "products": lambda n: _graph(n, 50, _product, 0.2),
+    "functions": lambda n: _graph(n // 4, 50, _function, 1.0),
+    "loops": lambda n: _graph(n // 4, 50, _loop, 0.2),
 }
 
 

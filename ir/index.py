@@ -156,7 +156,9 @@ class Index:
             return True
         if not isinstance(other, Index) or self.const != other.const or len(self.terms) != len(other.terms):
             return False
-        return self.terms == other.terms or frozenset(self.terms) == frozenset(other.terms)
+        if self.terms == other.terms:
+            return True
+        return len(self.terms) > 1 and frozenset(self.terms) == frozenset(other.terms)
 
     def __hash__(self) -> int:
         try:

@@ -20,6 +20,7 @@ from smelt.ir.builder import (
     read_function,
 )
 from smelt.ir.dialect import context
+from smelt.ir.values import CALLEE
 
 from .rewrite import argument_locations, replay
 
@@ -59,6 +60,20 @@ def copy_function(module: Any, name: str, suffix: str) -> str:
         fresh += suffix
     copy.attributes["sym_name"] = mlir.ir.StringAttr.get(fresh, context())
     return fresh
+
+
+def referred(operation: Any) -> set[str]:
+    """The functions that ops inside of an operation call or make values of. Cheap: nothing is decoded."""
+    found: set[str] = set()
+
+    def visit(inner: Any) -> Any:
+        attribute = CALLEE.get(inner.name)
+        if attribute is not None and attribute in inner.attributes:
+            found.add(mlir.ir.FlatSymbolRefAttr(inner.attributes[attribute]).value)
+        return mlir.ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
+    return found
 
 
 def rename_calls(operation: Any, names: dict[str, str]) -> None:

@@ -122,23 +122,31 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
 
     def run(i: Scalar) -> None:
         start = i * width
-        operation = k.emit(
-            "scf.index_switch", [k.convert(look_up(start), INDEX)], [], regions=len(branches), cases=others
-        )
+        number, operands = k.convert(look_up(start), INDEX), {} if launches[0].wide else views(start)
+        operation = k.emit("scf.index_switch", [number], [], regions=len(branches), cases=others)
         for region, (_, launch) in zip(operation.regions, branches.values()):
             with k.inside(mlir.ir.Block.create_at_start(region, [])):
-                (call_wide if launch.wide else call)(launch, start)
+                if launch.wide:
+                    call_wide(launch, start)
+                else:
+                    call(launch, operands)
                 k.emit("scf.yield", [], [])
 
-    def call(launch: Launch, start: Scalar) -> None:
-        memrefs, column = [], 0
+    def placed(launch: Launch) -> Iterator[tuple[int | None, Any, Any]]:
+        """Of each operand its column in the table, if it lies in the arena, its type, and else its memref."""
+        column = 0
         for (where, at), kind in zip(launch.operands, k.module.parameters[launch.step.function]):
-            if where == "table":
-                memrefs.append(table[at])
-                continue
-            column += 1
-            offset = k.convert(look_up(start + column), INDEX)
-            memrefs.append(k.emit("memref.view", [arena, offset], [kind]).result)
+            column += where == "arena"
+            yield (column, kind, None) if where == "arena" else (None, kind, table[at])
+
+    def views(start: Scalar) -> dict[tuple[int, Any], Any]:
+        """What branches find in the arena, by column and type: written once, in front of all of them."""
+        wanted = dict.fromkeys((c, kind) for _, x in branches.values() for c, kind, _ in placed(x) if c is not None)
+        offsets = {column: k.convert(look_up(start + column), INDEX) for column in range(1, width)}
+        return {(c, kind): k.emit("memref.view", [arena, offsets[c]], [kind]).result for c, kind in wanted}
+
+    def call(launch: Launch, operands: dict[tuple[int, Any], Any]) -> None:
+        memrefs = [operands[c, kind] if c is not None else own for c, kind, own in placed(launch)]
         k.call(launch.step.function, memrefs, k.const(0, INDEX), k.const(launch.step.split.extent, INDEX))
 
     def call_wide(launch: Launch, start: Scalar) -> None:

@@ -172,11 +172,11 @@ class FunctionPlanner:
                 self.arena_bytes = max(self.arena_bytes, *own, 0)
             steps = [replace(step, function=self.module.shared(step.function)) for step in steps]
             moved = traffic.moved_bytes(body, schedule, kept_axes(body), split_chunks(body))
-            self._built[key] = body, schedule, steps, moved
-        body, schedule, steps, moved = self._built[key]
-        self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
-        self.kernels.append(KernelCost(body.name, schedule, moved, least))
-        return PlannedOp(op, "kernel", steps, work=moved + sum(map(_work, body.ops)) / 4)
+            self.has_complex |= any(r.dtype.kind == "c" for inner in body.ops for r in inner.results)
+            self._built[key] = schedule, steps, moved, moved + sum(map(_work, body.ops)) / 4
+        schedule, steps, moved, work = self._built[key]
+        self.kernels.append(KernelCost(callee, schedule, moved, least))
+        return PlannedOp(op, "kernel", steps, work=work)
 
     def _control(self, op: OpView) -> PlannedOp:
         found = tuple(self.body(name) for name in callees(op))

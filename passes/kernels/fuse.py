@@ -122,12 +122,12 @@ class FusePass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where a transformation is left: it could not look into kernels."""
         require_expanded(module, self.name)
-        library = self._library()
+        library, taken = self._library(), dict.fromkeys(functions(module), 1)
         for operation in unplaced_functions(module):
             function, kernels = read_function(operation), set()
             if contractions := contractions_of(function):
                 if self.attention and self.contractions:
-                    function = self._with_attention(module, function, contractions, statistics)
+                    function = self._with_attention(module, function, contractions, statistics, taken)
                 left = self._left(function, library)
                 laid_out = lay_out_contractions(module, function, left)
                 if laid_out is not function:
@@ -137,13 +137,13 @@ class FusePass(Pass):
             grouping = self._grouped(function, kernels)
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None
-                names = outline(module, function, grouping)
+                names = outline(module, function, grouping, taken)
                 if remark is not None:
                     remark(names)
                 _count(statistics, grouping)
 
     def _with_attention(
-        self, module: Any, function: Function, contractions: set[OpView], statistics: Counter
+        self, module: Any, function: Function, contractions: set[OpView], statistics: Counter, taken: dict[str, int]
     ) -> Function:
         """The function with calls of kernels of attention, where there are some."""
         found = AttentionGroups(
@@ -153,7 +153,7 @@ class FusePass(Pass):
             return function
         _count(statistics, found)
         name, lines = function.name, [line_of(g.primary.location) for g in found.groups]
-        names = outline(module, function, found)
+        names = outline(module, function, found, taken)
         for group, line in zip(found.groups, lines):
             if remarks.wanted():
                 ops = ", ".join(op.name for op in group.ops if op.op.flops)
@@ -246,11 +246,13 @@ def compile_cost(grouping: Grouping) -> float:
     return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
 
 
-def outline(module: Any, function: Function, grouping: Grouping | AttentionGroups) -> dict[Any, str]:
-    """Replace `function` by one that calls a new function for each group; the names of these."""
+def outline(
+    module: Any, function: Function, grouping: Grouping | AttentionGroups, taken: dict[str, int]
+) -> dict[Any, str]:
+    """Replace `function` by one that calls a new function for each group; the names of these. `taken`: the names of
+    all functions (see `fresh_name`)."""
     made: dict[Any, str] = {}
     names: dict[Any, str] = {}
-    taken = dict.fromkeys(functions(module), 1)
 
     def call(b: Builder, group: Group | AttentionGroup, env: dict[Value, Value]) -> None:
         key = structure(group)
@@ -305,7 +307,7 @@ def _from_operands_on(group: Group | AttentionGroup) -> list[OpView]:
 
 
 def make_fusion(
-    module: Any, function: Function, group: Group | AttentionGroup, taken: dict[str, int] | None = None
+    module: Any, function: Function, group: Group | AttentionGroup, taken: dict[str, int]
 ) -> str:
     """The function of one group; its name."""
     location = group.primary.location

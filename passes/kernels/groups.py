@@ -6,12 +6,14 @@ value it reads it knows at which index expressions. An op joins by making known 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from smelt.ir.builder import OpView, Value
-from smelt.ir.index import Index, variables
+from smelt.ir.index import Index
+from smelt.ir.index import variables as new_variables
 
 from ..extract import inputs_of
 from .analysis import Coordinates, is_pointwise, is_row_reduction, operand_reads, plain_variable, reduced_axes
@@ -27,6 +29,9 @@ CACHED = 1 << 18
 #: A reduction turns lines into columns for no less than one part in so many of the bytes that are walked so.
 COLUMNS = 8
 _NO_ROW = Reason("rows", "the kernel does not read each of its elements once, at the place of its own loops")
+
+#: Loop variables of a shape: the same ones for all groups, so that most places are compared by identity.
+variables = functools.lru_cache(maxsize=4096)(new_variables)
 
 
 class Group:
@@ -188,7 +193,7 @@ class Group:
         rest = dict(zip(order, inner))
         return tuple(rest[a] if a in rest else next(kept) for a in range(len(shape)))
 
-    def inner_variables(self, extents: Sequence[int]) -> list[Index]:
+    def inner_variables(self, extents: Sequence[int]) -> Sequence[Index]:
         """Inner loop variables: those of the output where it has the same inner shape."""
         assert self.kept is not None
         own = [i for i, d in zip(self.output_places[0], self.shape) if i not in self.kept and d != 1]
@@ -196,7 +201,7 @@ class Group:
         if [i.hi + 1 for i in own] == wanted and own:
             left = iter(own)
             return [next(left) if d != 1 else Index(0) for d in extents]
-        return [Index.variable(f"r{i}_{'x'.join(map(str, extents))}", d) for i, d in enumerate(extents)]
+        return _inner_variables(tuple(extents))
 
     def row_of(self, op: OpView) -> Coordinates | None:
         """The row at which the group reads a reduction's result, if there is just one that fits."""
@@ -379,6 +384,12 @@ class Group:
         chained = any(r.results[0] in self.feeds for r in reductions)
         large = op.operands[0].aval.size > SMALL and op.results[0].aval.size > 0
         return large and not inner and not chained and parallel_rows(op) < FEW_ROWS
+
+
+@functools.lru_cache(maxsize=4096)
+def _inner_variables(extents: tuple[int, ...]) -> tuple[Index, ...]:
+    """Loop variables of a reduction that are none of its group's output."""
+    return tuple(Index.variable(f"r{i}_{'x'.join(map(str, extents))}", d) for i, d in enumerate(extents))
 
 
 def _reduction_behind(op: OpView) -> OpView | None:

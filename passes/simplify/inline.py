@@ -25,6 +25,7 @@ from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_f
 from smelt.ir.control import callees
 
 from ..call_graph import callees_first
+from ..extract import referred
 from ..registry import Pass, register_pass
 from ..rewrite import has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
 from ..transform.stated import expand_stated
@@ -89,11 +90,13 @@ def _callee(op: OpView, operands: Sequence[Value]) -> str | None:
 
 def drop_unused_values(operation: Any) -> Function:
     """Function constants and transformations that were only called need not stay; the function without them."""
-    function = read_function(operation)
-    for op in reversed(list(function.ops)):
+    function, dropped = read_function(operation), set[OpView]()
+    for op in reversed(function.ops):
         if op.op.kind in ("function", "transform") and not list(op.results[0].mlir.uses):
             op.mlir.erase()
-            function.ops.remove(op)
+            dropped.add(op)
+    if dropped:
+        function.ops[:] = [op for op in function.ops if op not in dropped]
     return function
 
 
@@ -102,10 +105,10 @@ def drop_unused(module: Any, statistics: Counter, decoded: Sequence[Function] | 
     found = functions(module)
     if not any(is_private(f) for f in found.values()):
         return
-    uses = {
-        f.name: {name for op in f.ops for name in callees(op)}
-        for f in (callees_first(module) if decoded is None else decoded)
-    }
+    if decoded is None:
+        uses = {name: referred(operation) for name, operation in found.items()}
+    else:
+        uses = {f.name: {name for op in f.ops for name in callees(op)} for f in decoded}
     for name, operation in found.items():
         uses.setdefault(name, set()).update(rules_of(operation).values())
     live = [name for name, f in found.items() if not is_private(f)]

@@ -42,10 +42,12 @@ from smelt.ir.builder import (
     OpView,
     Value,
     fresh_name,
+    function_named,
+    function_operation,
     function_type,
-    functions,
     new_function,
     read_function,
+    symbols,
 )
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError
@@ -77,7 +79,7 @@ class CallRules(FunctionRules):
     def batch(
         self, t: Batching, b: Builder, op: OpView, operands: Values, dims: Dims, mask: Value | None
     ) -> tuple[Values, Dims]:
-        callee = functions(t.module)[op.attrs["callee"]]
+        callee = function_operation(t.module, op.attrs["callee"])
         flags = [d is not None for d in dims]
         moved = [v if d is None else b.move_axis(v, d, 0) for v, d in zip(operands, dims)]
         rules = rules_of(callee)
@@ -99,7 +101,7 @@ class CallRules(FunctionRules):
     def jvp(
         self, module: Any, b: Builder, op: OpView, operands: Values, tangents: Maybe, linearize: bool
     ) -> tuple[Values, Maybe]:
-        callee = functions(module)[op.attrs["callee"]]
+        callee = function_operation(module, op.attrs["callee"])
         rules = rules_of(callee)
         if linearize and VJP in rules:
             return _push_by_vjp(module, b, op, operands, tangents, rules)
@@ -119,7 +121,7 @@ class CallRules(FunctionRules):
 
     def dependent(self, module: Any, attrs: Attrs, flags: Flags) -> list[bool]:
         """A checkpoint is looked into; other calls are linear as a whole, by their rules."""
-        callee = functions(module)[attrs["callee"]]
+        callee = function_operation(module, attrs["callee"])
         if CHECKPOINT not in callee.attributes or not has_body(callee):
             return [any(flags)] * _count_results(callee)
         function = read_function(callee)
@@ -148,7 +150,7 @@ class CallRules(FunctionRules):
     def transpose(
         self, module: Any, b: Builder, op: OpView, cotangents: Maybe, operands: Values, linear: Flags
     ) -> Maybe:
-        callee = functions(module)[op.attrs["callee"]]
+        callee = function_operation(module, op.attrs["callee"])
         given = [b.zeros(r.aval) if ct is None else ct for r, ct in zip(op.results, cotangents)]
         residuals = [v for v, is_linear in zip(operands, linear) if not is_linear]
         rules = rules_of(callee)
@@ -245,7 +247,7 @@ def _batched_with_rules(batching: Batching, function: Function, flags: list[bool
     """The function over the batch, all results batched, with rules that are those of `function` over the batch."""
     module, count = batching.module, len(function.returns)
     name = batching.function(function.name, flags, [True] * count, False)
-    made = functions(module)[name]
+    made = function_operation(module, name)
     if has_rules(made):
         return name
     rules = rules_of(function.mlir)
@@ -292,10 +294,9 @@ def _batched_pullback(batching: Batching, rule: Function, residuals: list[bool],
 
 
 def _function(module: Any, name: str) -> Function:
-    found = functions(module)
-    if name not in found:
+    if name not in symbols(module):
         raise IRError(f"the module has no function @{name}, which another function names as its rule")
-    return read_function(found[name])
+    return function_named(module, name)
 
 
 def _count_results(operation: Any) -> int:
@@ -354,7 +355,7 @@ def _spread(results: Values, tangents: Values) -> list[Value | None]:
 
 def _declare(module: Any, stem: str, arguments: Sequence[Aval], results: Sequence[Aval], transpose_rule: str) -> str:
     """A linear function without a body, known by its transpose."""
-    before = functions(module)[stem]
+    before = function_operation(module, stem)
     name = fresh_name(module, f"{stem}_linear")
     if isinstance(before, Function):
         made, _, _ = new_function(module, name, arguments, results, before.mlir.location)
@@ -373,7 +374,7 @@ def _declare(module: Any, stem: str, arguments: Sequence[Aval], results: Sequenc
 
 
 def _mark(module: Any, name: str, attribute: str) -> None:
-    operation = functions(module)[name]
+    operation = function_operation(module, name)
     operation.attributes[attribute] = True if isinstance(operation, Function) else mlir.ir.UnitAttr.get(context())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, function_named, functions, new_function, read_function
+from smelt.ir.builder import Builder, Function, function_named, functions, new_function, read_function, symbols
 from smelt.ir.dialect import context
 
 from ..call_graph import ground_functions
@@ -16,7 +16,7 @@ from ..rewrite import argument_locations, contains, has_rules, mentions
 def _calling(module: Any, function: Function) -> Function:
     """A function that calls `function` and does nothing else, so that a transformation meets a call."""
     name = f"{function.name}_call"
-    if name not in functions(module):
+    if name not in symbols(module):
         results = [r.aval for r in function.returns]
         _, arguments, b = new_function(
             module, name, [a.aval for a in function.arguments], results, function.mlir.location, before=function.mlir,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import smelt
+from smelt.ir import text
 from smelt.ir.errors import IRError
+from smelt.passes.kernels.cost import program_cost
 
 
 def compiled(function, *arguments):
@@ -49,6 +51,41 @@ def test_steps_of_loops_count_as_often_as_they_run():
     cost = compiled(program, smelt.ones((7, 4))).cost()
     assert {s.times for s in cost.steps if "exp" in s.ops} == {7}
     assert cost.operations >= 7 * 4
+
+
+def loops_twice_a_level(levels):
+    """Functions each of which runs the next one in two loops of two steps."""
+
+    def loop(result, callee, start):
+        return f"""
+            {result} = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = {start}) -> (tensor<4xf32>) {{
+              %z = func.call @{callee}(%y) : (tensor<4xf32>) -> tensor<4xf32>
+              scf.yield %z : tensor<4xf32>
+            }} {{smelt.carries = 1 : i64, smelt.constants = 0 : i64}}"""
+
+    def function(name, callee):
+        return f"""
+          func.func {"" if name == "main" else "private"} @{name}(%x: tensor<4xf32>) -> tensor<4xf32> {{
+            %c0 = arith.constant 0 : index
+            %c1 = arith.constant 1 : index
+            %c2 = arith.constant 2 : index {loop("%a", callee, "%x")} {loop("%b", callee, "%a")}
+            return %b : tensor<4xf32>
+          }}"""
+
+    names = ["main", *(f"f{i}" for i in range(1, levels)), "last"]
+    return f"""module {{ {"".join(map(function, names, names[1:]))}
+      func.func private @last(%x: tensor<4xf32>) -> tensor<4xf32> {{
+        %0 = "smelt.sin"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }}
+    }}"""
+
+
+def test_a_function_that_runs_at_many_places_counts_once():
+    module = text.parse(loops_twice_a_level(40))
+    smelt.default_pipeline("cpu").run(module)
+    (step,) = program_cost(module).steps
+    assert step.ops == ("sin",) and step.times == 4**40
 
 
 def test_measured_steps():
