@@ -18,7 +18,17 @@ from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .short_maps import build_short_map
-from .streaming import LINE_BYTES, Read, emit_line, follows, is_large, piece_length, prefetch
+from .streaming import (
+    LINE_BYTES,
+    Read,
+    can_stream,
+    emit_line,
+    follows,
+    is_aligned,
+    is_large,
+    piece_length,
+    prefetch,
+)
 from .vectors import INTERLEAVED_BYTES
 
 #: A map of no more elements is one kernel, however its elements are computed.
@@ -136,6 +146,9 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     width = max(BLOCK, piece_length([v.dtype for v in body.returns]))
     nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=height)
     k, outputs, lo, hi = start_kernel(module, name, body)
+    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
+    if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
+        width *= 4
     staged = [_Staged.of(k, v, at, rows, (height, width)) for v, at in crossing]
 
     def stage(s: _Staged, block: tuple[Scalar, ...]) -> None:
@@ -176,7 +189,6 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
 
         k.loop(None, k.const(0, INDEX), end, strip, step=width)
 
-    targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     reads = [Read(k.memory[v], at, width) for v, at in plan.loads if (v, at) not in crossing]
 
     def line(i: Scalar, left: Scalar, right: Scalar) -> None:

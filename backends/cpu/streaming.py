@@ -59,20 +59,26 @@ def is_large(aval: Aval) -> bool:
 
 
 def can_stream(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bool:
-    """Whether every output is large, contiguous along `loop`, and aligned wherever the loop starts."""
+    """Whether every output is large, contiguous along `loop`, and aligned where the others are."""
     if not outputs or not loop.variables:
         return False
     for memory, place in outputs:
-        aval = memory.aval
-        if not is_large(aval) or aval.dtype.is_complex:
+        index = linearize(place, memory.aval.shape)
+        if not is_large(memory.aval) or memory.aval.dtype.is_complex or not follows(index, loop):
             return False
-        lanes = LINE_BYTES // aval.dtype.size
-        index = linearize(place, aval.shape)
-        if index.const % lanes or not follows(index, loop):
+        if any(atom.kind != "var" for atom, _ in index.terms):
             return False
-        for atom, coefficient in index.terms:
-            if atom.kind != "var" or (atom.args[0] not in loop.strides and coefficient % lanes):
-                return False
+    places = {(linearize(at, memory.aval.shape), memory.aval.dtype.size) for memory, at in outputs}
+    return len(places) == 1 or is_aligned(loop, outputs)
+
+
+def is_aligned(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bool:
+    """Whether what can stream is aligned wherever the loop starts."""
+    for memory, place in outputs:
+        lanes, index = LINE_BYTES // memory.aval.dtype.size, linearize(place, memory.aval.shape)
+        others = [coefficient for atom, coefficient in index.terms if atom.args[0] not in loop.strides]
+        if any(n % lanes for n in (index.const, *others)):
+            return False
     return True
 
 
@@ -120,8 +126,13 @@ def emit_streaming(
 ) -> None:
     """Run `loop` over first … last; `element` gives the outputs' values at the current position.
 
-    `first` must be a multiple of LINE_BYTES elements, as the parallel ranges of kernels are.
+    `first` must be a multiple of LINE_BYTES elements, as the parallel ranges of kernels are. Lines that begin anywhere
+    have some elements before the first whole piece.
     """
+    if not is_aligned(loop, outputs):
+        begin = _first_aligned(k, loop, first, last, outputs[0])
+        _store_each(k, loop, first, begin, outputs, element)
+        first = begin
     length = piece_length([m.aval.dtype for m, _ in outputs])
     pieces = [k.scratch(length, m.aval.dtype) for m, _ in outputs]
     size = k.const(length, INDEX)
@@ -147,6 +158,17 @@ def emit_streaming(
 
     k.loop(None, first, whole, piece, [k.const(0, INDEX)] if usual.is_tried(k) else [], step=length)
     _store_each(k, loop, whole, last, outputs, element)
+
+
+def _first_aligned(
+    k: CpuKernel, loop: Fused, first: Scalar, last: Scalar, output: tuple[Memory, Coordinates]
+) -> Scalar:  # fmt: skip
+    """From where on a line of memory begins with the loop, or the end of the loop."""
+    memory, place = output
+    with k.at_position(loop, first):
+        at = k.index(linearize(place, memory.aval.shape))
+    before = (k.const(0, INDEX) - at) & (LINE_BYTES // memory.aval.dtype.size - 1)
+    return k.op("arith.minui", [first + before, last], INDEX)
 
 
 def _compute(
