@@ -193,6 +193,7 @@ def _launch(commands: Commands) -> None:
         help="what they talk over; nccl: each runs on an NVIDIA GPU of its own (default: mpi)",
     )
     parser.add_argument("--mpiexec", metavar="FILE", help="the launcher; default: that of this environment, or PATH's")
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module; what follows are its arguments")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM", help="a file and its arguments")
 
 

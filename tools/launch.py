@@ -43,14 +43,15 @@ def command(processes: int, program: list[str], mpiexec: str | None = None) -> l
 
 def launch(options: argparse.Namespace) -> int:
     """Run the subcommand; the exit status of mpiexec, or of the first process that failed."""
-    if not options.program:
+    program = ["-m", options.module, *options.program] if options.module else options.program
+    if not program:
         raise DistributedError("smelt launch: what is to run? smelt launch -n 4 train.py")
     environment = dict(os.environ)
     threads = max(1, processors() // options.n)
     environment.setdefault("SMELT_NUM_THREADS", str(threads))
     if options.backend == "nccl":
-        return _beside_each_other(options.n, options.program, environment)
-    return subprocess.run(command(options.n, options.program, options.mpiexec), env=environment).returncode
+        return _beside_each_other(options.n, program, environment)
+    return subprocess.run(command(options.n, program, options.mpiexec), env=environment).returncode
 
 
 def _beside_each_other(processes: int, program: list[str], environment: dict[str, str]) -> int:

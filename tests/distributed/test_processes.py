@@ -355,3 +355,16 @@ for call in (lambda: dist.sum_scatter(smelt.ones(size + 1)), lambda: dist.send(s
     assert done.returncode == 0, done.stderr
     for part in ("needs equal parts for 2 processes", "another one of 2 processes", "cannot share equally"):
         assert part in done.stdout
+
+
+def test_a_module_and_through_it_a_program_written_for_mlx(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import sys\nimport mlx.core as mx\nworld = mx.distributed.init(strict=True)\n"
+        "total = mx.distributed.all_sum(mx.array(1 + world.rank())).item()\n"
+        "print('sum', total, sys.argv[1:], flush=True)\n"
+    )
+    command = [sys.executable, "-m", "smelt", "launch", "-n", "2", "-m", "smelt.compat", str(path), "-n", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("sum 3 ['-n', '3']") == 2, done.stdout
