@@ -29,6 +29,7 @@ from ..op import (
     only,
     require_axes,
     require_dtype,
+    require_positions,
 )
 from .indexing import take_along
 from .reduce import highest, lowest
@@ -366,6 +367,7 @@ class ArgSort(Op, name="argsort"):
     def infer(self, x: Aval, *, axis: Int) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
+        require_positions(x, axis)
         return Aval(x.shape, dtypes.uint32)
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
