@@ -38,6 +38,7 @@ from .op import (
     require,
     require_axes,
     require_dtype,
+    require_positions,
 )
 
 if TYPE_CHECKING:
@@ -243,6 +244,7 @@ class ArgReduction(Op):
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
         require(x.shape[axis] > 0, f"an empty axis has no extremum; axis {axis}")
+        require_positions(x, axis)
         return Aval((*x.shape[:axis], *x.shape[axis + 1 :]), dtypes.uint32)
 
     def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:

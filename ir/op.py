@@ -429,3 +429,9 @@ def require_axes(axes: Sequence[int], ndim: int, what: str = "axes") -> None:
             raise AttributeValueError(f"{what} {tuple(axes)} out of range for {ndim} dimensions")
     if len(set(axes)) != len(axes):
         raise AttributeValueError(f"{what} {tuple(axes)} repeat an axis")
+
+
+def require_positions(x: Aval, axis: int) -> None:
+    """Positions along an axis, which ops give as uint32, fit into that."""
+    if x.shape[axis] > 2**32:
+        raise ShapeError(f"positions along axis {axis} of {x} do not fit uint32")

@@ -76,6 +76,7 @@ def parse(source: str, name: str = "<text>") -> Any:
         IRError: the place of the mistake.
     """
     check_text(source)
+    _check_convolutions(source, name)
     source = without_sharding(source)
     with mlir.lock:
         ir = mlir.ir
@@ -86,6 +87,21 @@ def parse(source: str, name: str = "<text>") -> Any:
         except ir.MLIRError as error:
             lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
             raise IRError("\n".join(lines)) from None
+
+
+#: Dimensions of an operand of a convolution, one of them with a number that is no axis.
+_NO_AXIS = re.compile(r"\[(?=[^][]*\b[bfio]\b)[^][]*\b\d{4,}[^][]*\]")
+_COMMENT = re.compile(r"//[^\n]*")
+
+
+def _check_convolutions(source: str, name: str) -> None:
+    """Refuse numbers of dimensions for which the parser would make a vector as long, and end the process."""
+    for text in (source, _COMMENT.sub("", source)):
+        found = _NO_AXIS.search(text)
+        if found is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            dimensions = shortened(" ".join(found.group().split()))
+            raise IRError(f"{name}:{line}: {dimensions} names a dimension that no array has")
 
 
 #: Infers all types from those of the arguments, and writes ops that take sizes as values as those that know them.

@@ -24,6 +24,7 @@ from .index_functions import take, take_along_axis
 from .joining import concatenate
 from .logic import where
 from .reductions import sum as total
+from .reductions import widened
 from .sorting import argsort, cumsum, diff, searchsorted
 
 __all__ = ["cumulative_trapezoid", "geomspace", "gradient", "interp", "lexsort", "logspace", "trapezoid"]
@@ -121,7 +122,7 @@ def interp(
         message = f"smelt.interp: xp and fp must be vectors of one size, are {points.aval} and {values.aval}"
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(dtypes.promote(at.dtype, points.dtype), values.dtype)
-    at, points, values = convert(at, dtype), convert(points, dtype), convert(values, dtype)
+    at, points, values = (widened(convert(a, dtype)) for a in (at, points, values))
     if period is not None:
         span = abs(number("interp", "period", period))
         if not span or not math.isfinite(span):
@@ -146,7 +147,7 @@ def interp(
         flat = width == 0
         inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
         inside = where(at == points[-1], values[-1], inside)
-    return where(at < points[0], low, where(at > points[-1], high, inside))
+    return convert(where(at < points[0], low, where(at > points[-1], high, inside)), dtype)
 
 
 def _scalar(what: str, a: ArrayLike, dtype: DType) -> array:

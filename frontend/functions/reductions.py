@@ -242,7 +242,7 @@ def any(
 def count_nonzero(
     a: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, stream: StreamOrDevice = None
 ) -> array:
-    """Number of elements over axes that are not zero, as int32.
+    """Number of elements over axes that are not zero, as int32; as int64 where 2**31 elements are counted.
 
     >>> import smelt
     >>> smelt.count_nonzero(smelt.array([[1, 0], [3, 4]]), axis=1)
@@ -251,7 +251,8 @@ def count_nonzero(
     check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("count_nonzero", x, axis)
-    return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), dtypes.int32), axes, keepdims)
+    counts = dtypes.int32 if math.prod(x.shape[a] for a in axes) < 2**31 else dtypes.int64
+    return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), counts), axes, keepdims)
 
 
 @remembered

@@ -218,7 +218,8 @@ def searchsorted(
         sorter: the order that sorts `sorted_sequence`, such as its `argsort`, where it is not sorted itself.
 
     Raises:
-        ShapeError: `sorted_sequence` is no vector, or `sorter` is not of its shape. DTypeError: complex numbers.
+        ShapeError: `sorted_sequence` is no vector or has 2**32 elements, or `sorter` is not of its shape.
+        DTypeError: complex numbers.
 
     >>> import smelt
     >>> smelt.searchsorted(smelt.array([1, 2, 2, 3]), smelt.array([2, 5]))
@@ -240,12 +241,15 @@ def searchsorted(
     if dtype is dtypes.bool_:
         x, v = convert(x, dtypes.uint8), convert(v, dtypes.uint8)
     size, shape = x.size, v.shape
-    place = filled(shape, 0, dtypes.int32)
+    if size >= 2**32:
+        raise ShapeError(at_user_line(f"smelt.searchsorted: positions in {x.aval} do not fit uint32"))
+    counts = dtypes.int32 if size < 2**31 else dtypes.int64
+    place = filled(shape, 0, counts)
     step = 1 << max(size.bit_length() - 1, 0)
     while size and step:  # place grows by a power of two wherever all elements passed belong before v
-        further = emit_elementwise(ops["add"], place, filled(shape, step, dtypes.int32))
-        inside = emit_elementwise(ops["less_equal"], further, filled(shape, size, dtypes.int32))
-        index = emit_elementwise(ops["sub"], further, filled(shape, 1, dtypes.int32))
+        further = emit_elementwise(ops["add"], place, filled(shape, step, counts))
+        inside = emit_elementwise(ops["less_equal"], further, filled(shape, size, counts))
+        index = emit_elementwise(ops["sub"], further, filled(shape, 1, counts))
         index = for_gather(index, size - 1)
         seen = to_shape(emit(ops["gather"], (x, index), {"axes": (0,), "slice_sizes": (1,)}), shape)
         before = _precedes(seen, v) if side == "left" else emit_elementwise(ops["logical_not"], _precedes(v, seen))

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
 
 from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
@@ -193,6 +194,15 @@ def _integers(name: str, a: ArrayLike) -> array:
     return x
 
 
+def _positions(name: str, a: ArrayLike, extents: Sequence[int]) -> array:
+    """Integers in a dtype that holds every position in an array of this shape."""
+    x = _integers(name, a)
+    if x.dtype.size < 4:
+        x = convert(x, dtypes.int32)
+    most = int(np.iinfo(x.dtype.numpy).max)
+    return convert(x, dtypes.int64) if any(n > most for n in (math.prod(extents), *extents)) else x
+
+
 def _in_range(name: str, given: Any, extent: int, what: str) -> None:
     """Check indices whose values are known: numbers, lists, NumPy's arrays."""
     if isinstance(given, (int, list, tuple, np.ndarray)) and not holds_array([given]):
@@ -209,7 +219,7 @@ def unravel_index(indices: ArrayLike, shape: Axes, *, stream: StreamOrDevice = N
         shape: of the array.
 
     Returns:
-        An array of the shape and dtype of `indices` for each axis.
+        An array of the shape of `indices` for each axis: int32, or what else holds indices of that dtype and array.
 
     Raises:
         IndexOutOfRangeError: an index that is known is out of range. ArgumentTypeError: no integers.
@@ -219,11 +229,12 @@ def unravel_index(indices: ArrayLike, shape: Axes, *, stream: StreamOrDevice = N
     (array([0, 1], dtype=int32), array([0, 2], dtype=int32))
     """
     check_stream(stream)
-    x, extents = _integers("unravel_index", indices), checked_shape("unravel_index", shape)
+    extents = checked_shape("unravel_index", shape)
+    x = _positions("unravel_index", indices, extents)
     _in_range("unravel_index", indices, math.prod(extents), f"an array of shape {extents}")
     found: list[array] = []
     for extent in reversed(extents):
-        step = as_array(max(min(extent, np.iinfo(x.dtype.numpy).max), 1), x.dtype)
+        step = as_array(max(extent, 1), x.dtype)
         found.insert(0, remainder(x, step))
         x = floor_divide(x, step)
     return tuple(found)
@@ -252,7 +263,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Axes, *, stream: S
         raise ShapeError(at_user_line(message))
     found: array | None = None
     for index, extent in zip(given, extents):
-        x = _integers("ravel_multi_index", index)
+        x = _positions("ravel_multi_index", index, extents)
         _in_range("ravel_multi_index", index, extent, f"an axis of {extent} elements")
         found = x if found is None else add(multiply(found, extent), x)
     assert found is not None

@@ -349,7 +349,7 @@ def _observations(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool) ->
             raise ShapeError(at_user_line(f"smelt.{name}: takes vectors and matrices, got {x.aval}"))
         if x.ndim < 2:
             return to_shape(x, (1, x.size))
-        return x if rowvar or x.shape[0] == 1 else matrix_transpose(x)
+        return x if rowvar else matrix_transpose(x)
 
     x = rows(m)
     if y is None:

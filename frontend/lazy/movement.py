@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AxisError, OutOfMemoryError, ShapeError, at_user_line, shown
@@ -144,7 +146,8 @@ def joined(xs: list[array], axis: int) -> array:
 
 
 def clamped(index: array, high: int) -> array:
-    """Indices brought between 0 and `high`."""
+    """Indices brought between 0 and `high`, which may be more than their dtype holds."""
+    high = min(high, int(np.iinfo(index.dtype.numpy).max))
     low = emit_elementwise(ops["maximum"], index, filled(index.shape, 0, index.dtype))
     return emit_elementwise(ops["minimum"], low, filled(index.shape, high, index.dtype))
 

@@ -28,6 +28,7 @@ from ..op import (
     only,
     require_axes,
     require_dtype,
+    require_positions,
 )
 from ..sorting import order_along, sorted_along
 from .indexing import take_along
@@ -357,6 +358,7 @@ class ArgSort(Op, name="argsort"):
     def infer(self, x: Aval, *, axis: Int) -> Aval:
         require_dtype(x, self.accepts)
         require_axes((axis,), x.ndim, "axis")
+        require_positions(x, axis)
         return Aval(x.shape, dtypes.uint32)
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:

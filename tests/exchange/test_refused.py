@@ -42,6 +42,22 @@ def test_text(text: str, message: str) -> None:
         smelt.from_stablehlo(text, name="f.mlir")
 
 
+@pytest.mark.parametrize("number", ["1000", "4294967295", "9223372036854775807", "99999999999999999999"])
+@pytest.mark.parametrize("place", ["[b, {}, f]x[0, i, o]->[b, 0, f]", "[b, 0, f]x[{}, i, o]->[b, 0, f]",
+                                   "[b, 0, f]x[0, i, o]->[b, // ]\n {}, f]"])  # fmt: skip
+def test_dimensions_of_convolutions_that_no_array_has(place: str, number: str) -> None:
+    """The parser made a vector of so many entries, which ended the process."""
+    window = "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    types = "(tensor<1x4x2xf32>, tensor<3x2x5xf32>) -> tensor<1x2x5xf32>"
+    body = "%0 = stablehlo.convolution(%x, %w) dim_numbers = DIMS, WINDOW : TYPES\nreturn %0 : tensor<1x2x5xf32>"
+    body = body.replace("WINDOW", window).replace("TYPES", types)
+    head = ("%x: tensor<1x4x2xf32>, %w: tensor<3x2x5xf32>", "tensor<1x2x5xf32>")
+    right = main(body.replace("DIMS", place.format("0")), *head)
+    assert smelt.from_stablehlo(right)(smelt.ones((1, 4, 2)), smelt.ones((3, 2, 5))).tolist() == [[[6.0] * 5] * 2]
+    with pytest.raises(IRError, match=r"f.mlir:2: .* names a dimension that no array has"):
+        smelt.from_stablehlo(main(body.replace("DIMS", place.format(number)), *head), name="f.mlir")
+
+
 def test_arguments() -> None:
     f = smelt.from_stablehlo(main("return %x : tensor<4xf32>"))
     with pytest.raises(ArgumentTypeError, match="takes 1 array"):

@@ -175,8 +175,10 @@ def test_cov_and_corrcoef() -> None:
             same(smelt.cov(exact(host), **given), np.cov(host, **options), rtol=tolerance, atol=tolerance)
         found = smelt.corrcoef(exact(host), exact(other))
         same(found, np.corrcoef(host, other), rtol=tolerance, atol=tolerance)
-        if host.ndim > 1 and shape[0] > 1:
-            same(smelt.cov(exact(host.T), rowvar=False), np.cov(host.T, rowvar=False), rtol=tolerance, atol=tolerance)
+        if host.ndim > 1:  # the transposed rows, also where there is one row or one column
+            for x in (host, host.T):
+                found, wanted = smelt.cov(exact(x), rowvar=False, bias=True), np.cov(x.T, bias=True)
+                same(found, wanted, rtol=tolerance, atol=tolerance)
     check_gradient(lambda x: smelt.corrcoef(x), rng.standard_normal((3, 8)))
     for wrong in ({"y": smelt.ones(3)}, {"fweights": [1]}, {"aweights": [[1.0]]}):
         with pytest.raises(ShapeError):
