@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[type[Plan], ...]] = {
     "eigh": (eigenvalues.EighOfMany, eigenvalues.Eigh),
     "eigvalsh": (eigenvalues.EighOfMany, eigenvalues.Eigh),
     "svd": (singular_values.SvdOfManySmall, singular_values.Svd),
-    "singular_values": (singular_values.SvdOfManySmall, singular_values.SingularValues),
+    "singular_values": (singular_values.SvdOfManySmall, singular_values.Svd),
 }
 OPS = tuple(KINDS)
 

@@ -10,7 +10,11 @@ from .plan import Places, PlanOfOne
 
 
 class Qr(PlanOfOne):
-    """Factors by ``Xgeqrf``, and ``orgqr``."""
+    """Factors by ``Xgeqrf``, and ``orgqr``.
+
+    Of many small matrices cuBLAS knows R and the reflections (``geqrfBatched``), but not their product: kernels would
+    have to make Q of them, as A·R⁻¹ is not orthogonal where A is nearly singular.
+    """
 
     can_fail = False
 

@@ -206,6 +206,9 @@ def _lu(op: OpView) -> Form:
 
 # Orthogonal factors
 
+#: Rows and columns of which functions that find singular vectors of many matrices at once know no more.
+JACOBI_ROWS = 32
+
 
 def _qr(op: OpView) -> Form:
     a, (q, r) = op.operands[0], op.results
@@ -217,11 +220,25 @@ def _qr(op: OpView) -> Form:
     return Form([_laid_turned(a, 0)], [turned(q), turned(a)], made=[Made([0], [0], _turned), Made([1], [1], above)])
 
 
+def by_jacobi(a: Any) -> bool:
+    """Whether singular values and vectors are found by Jacobi's method: of many small matrices at once."""
+    return math.prod(a.shape[:-2]) > 1 and max(a.shape[-2:]) <= JACOBI_ROWS
+
+
 def _svd(op: OpView) -> Form:
-    """Of the transposed matrix, whose factors change places: the rows of Vᵀ are the columns of its left factor."""
+    """Of the transposed matrix, whose factors change places: the rows of Vᵀ are the columns of its left factor, and
+    those of U the columns of its right factor as QR iterations have it, transposed, but the rows as Jacobi's method has
+    it. QR iterations do not take wide matrices: those that are higher than wide are laid out by columns for them."""
     a, (u, s, vt) = op.operands[0], op.results
+    if by_jacobi(a):
+        return Form(
+            [_not_finite(a)], [turned(u), s.aval, vt.aval], {1: 1, 2: 2}, [Made([0], [0], _turned)], columns=(0,)
+        )  # fmt: skip
+    if a.shape[-2] <= a.shape[-1]:
+        return Form([_not_finite(a)])
+    made = [Made([0], [0], _turned), Made([2], [2], _turned)]
     return Form(
-        [_not_finite(a)], [turned(u), s.aval, vt.aval], {1: 1, 2: 2}, [Made([0], [0], _turned)], columns=(0,)
+        [_laid_turned(a, 0), _not_finite(a)], [turned(u), s.aval, turned(vt)], {1: 1}, made, columns=(0, 2)
     )  # fmt: skip
 
 

@@ -52,11 +52,14 @@ class FakeSolver(_Fake):
     without: matrices with more rows are too large.
     most: matrices that `XsyevBatched` takes at once.
     fails: what functions return instead of computing.
+    diverges: what iterations for singular values say of themselves: 0, or that they have not converged.
+    jacobi: by the number of options of Jacobi's method what they were set to.
     """
 
     def __init__(self, driver: FakeDriver):
         super().__init__(driver, [])
-        self.without, self.most = 1 << 30, 32768
+        self.without, self.most, self.diverges = 1 << 30, 32768, 0
+        self.jacobi: dict[int, dict[str, float]] = {}
         self.blas = FakeBlas(driver, self.done)
 
     def cusolverDnCreate(self, handle: Any) -> int:
@@ -265,7 +268,7 @@ class FakeSolver(_Fake):
         if job_u.value != b"N":
             self._array(u, DTYPES[kind_u], *left.shape, ldu.value)[...] = left
             self._array(vt, DTYPES[kind_v], *right.shape, ldvt.value)[...] = right
-        return self._says(work[4], 0)
+        return self._says(work[4], self.diverges)
 
     def cusolverDnXsyevBatched_bufferSize(
         self, handle: Any, options: Any, job: int, uplo: int, n: Any, kind: int, a: Any, lda: Any, kind_w: int, w: Any,
@@ -293,31 +296,18 @@ class FakeSolver(_Fake):
         return SUCCESS
 
     def cusolverDnCreateGesvdjInfo(self, options: Any) -> int:
-        options._obj.value = 403
+        options._obj.value = 403 + len(self.jacobi)
+        self.jacobi[options._obj.value] = {}
         return SUCCESS
 
-    def _gesvdj_size(
-        self, handle: Any, job: int, econ: int, m: int, n: int, a: Any, lda: int, s: Any, u: Any, ldu: int, v: Any,
-        ldv: int, length: Any, options: Any,
-    ) -> int:  # fmt: skip
-        length._obj.value = 64
-        return INVALID_VALUE if max(m, n) > self.without else SUCCESS
+    def cusolverDnXgesvdjSetTolerance(self, options: Any, tolerance: Any) -> int:
+        assert isinstance(tolerance, ctypes.c_double)
+        self.jacobi[options.value]["tolerance"] = tolerance.value
+        return SUCCESS
 
-    def _gesvdj(
-        self, kind: Any, handle: Any, job: int, econ: int, m: int, n: int, a: Any, lda: int, s: Any, u: Any, ldu: int,
-        v: Any, ldv: int, area: Any, length: int, info: Any, options: Any,
-    ) -> int:  # fmt: skip
-        self.done.append("gesvdj")
-        assert (job, length, options.value) == (1, 64, 403)
-        self._array(area, kind, 64)[...] = np.nan
-        x = self._array(a, kind, m, n, lda)
-        if not np.isfinite(x).all():
-            return EXECUTION_FAILED
-        left, values, right = np.linalg.svd(x, full_matrices=not econ)
-        x[...], self._array(s, kind, min(m, n))[:, 0] = np.nan, values
-        self._array(u, kind, *left.shape, ldu)[...] = left
-        self._array(v, kind, *right.T.shape, ldv)[...] = right.T
-        return self._says(info, 0)
+    def cusolverDnXgesvdjSetMaxSweeps(self, options: Any, sweeps: int) -> int:
+        self.jacobi[options.value]["sweeps"] = sweeps
+        return SUCCESS
 
     def _gesvdj_batched_size(
         self, handle: Any, job: int, m: int, n: int, a: Any, lda: int, s: Any, u: Any, ldu: int, v: Any, ldv: int,
@@ -331,7 +321,8 @@ class FakeSolver(_Fake):
         ldv: int, area: Any, length: int, info: Any, options: Any, count: int,
     ) -> int:  # fmt: skip
         self.done.append("gesvdjBatched")
-        assert (lda, ldu, ldv, length, options.value) == (m, m, n, 64, 403) and max(m, n) <= 32
+        assert (lda, ldu, ldv, length) == (m, m, n, 64) and max(m, n) <= 32
+        assert self.jacobi[options.value] == {"tolerance": np.finfo(kind).eps, "sweeps": 400}
         self._array(area, kind, 64)[...] = np.nan
         x, values = self._array(a, kind, m, n * count), self._array(s, kind, min(m, n), count)
         lefts, rights = self._array(u, kind, m, m * count), self._array(v, kind, n, n * count)
@@ -341,7 +332,7 @@ class FakeSolver(_Fake):
             left, values[:, i], right = np.linalg.svd(x[:, i * n : (i + 1) * n])
             lefts[:, i * m : (i + 1) * m], rights[:, i * n : (i + 1) * n] = left, right.T
         x[...] = np.nan
-        self._array(info, np.int32, count)[...] = 0
+        self._array(info, np.int32, count)[...] = self.diverges
         return SUCCESS
 
 
@@ -437,7 +428,6 @@ for _letter, _kind in (("S", np.float32), ("D", np.float64), ("C", np.complex64)
     for _class, _name, _function in (
         (FakeSolver, "cusolverDn{}potrfBatched", FakeSolver._potrf_batched),
         (FakeSolver, "cusolverDn{}getrf", FakeSolver._getrf),
-        (FakeSolver, "cusolverDn{}gesvdj", FakeSolver._gesvdj),
         (FakeSolver, "cusolverDn{}gesvdjBatched", FakeSolver._gesvdj_batched),
         (FakeBlas, "cublas{}getrfBatched", FakeBlas._getrf_batched),
         (FakeBlas, "cublas{}getrsBatched", FakeBlas._getrs_batched),
@@ -447,8 +437,5 @@ for _letter, _kind in (("S", np.float32), ("D", np.float64), ("C", np.complex64)
         (FakeBlas, "cublas{}trsmBatched", FakeBlas._trsm_batched),
     ):
         setattr(_class, _name.format(_letter), _typed(_function, _kind))
-    for _name, _function in (
-        ("getrf", FakeSolver._getrf_size), ("gesvdj", FakeSolver._gesvdj_size),
-        ("gesvdjBatched", FakeSolver._gesvdj_batched_size),
-    ):  # fmt: skip
+    for _name, _function in (("getrf", FakeSolver._getrf_size), ("gesvdjBatched", FakeSolver._gesvdj_batched_size)):
         setattr(FakeSolver, f"cusolverDn{_letter}{_name}_bufferSize", _function)

@@ -83,6 +83,16 @@ def test_linear_algebra_by_the_library(name: str, many: bool, dtype: type, monke
 
 
 @needs_cusolver
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(520, 520), (560, 520), (520, 560), (300, 32, 32), (300, 20, 32), (300, 32, 20)])
+def test_singular_values_by_the_library(shape: tuple[int, ...], dtype: type) -> None:
+    """Of sizes that are its by themselves: by QR iterations and by Jacobi's method."""
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for name in ("svd", "svd, some", "values"):
+            test_solvers.ran(name, [shape], dtype)
+
+
+@needs_cusolver
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("name", test_solvers.REFUSED)
 def test_what_is_refused_by_the_library(name: str, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:

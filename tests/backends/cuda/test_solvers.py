@@ -11,6 +11,7 @@ import pytest
 import smelt
 from smelt.backends.cuda import solvers
 from smelt.backends.cuda.solvers import eigenvalues, plan, singular_values
+from smelt.backends.gpu.schedules import factorizations
 from smelt.ir import op as ops
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import of
@@ -32,8 +33,8 @@ def ways(patch: pytest.MonkeyPatch, many: bool) -> None:
     """Let all that the library can do be its: by functions for batches, or matrix by matrix."""
     patch.setattr(plan, "LEAST", 1)
     patch.setattr(plan, "LEAST_ELEMENTS", 1 if many else 1 << 60)
-    for kind in (singular_values.Svd, singular_values.SingularValues):
-        patch.setattr(kind, "scale", 1)
+    patch.setattr(factorizations, "JACOBI_ROWS", 32 if many else 0)
+    patch.setattr(singular_values.Svd, "scale", 1)
 
 
 @pytest.fixture
@@ -100,6 +101,11 @@ CASES: dict[str, tuple[Any, str, dict[str, Any], list[list[tuple[int, ...]]]]] =
 }  # fmt: skip
 
 
+#: How far from what they should be results of float64, and of float32, may be. What is made by orthogonal
+#: transformations alone does not depend on how well-conditioned matrices are.
+EXACT, EXACT_VALUES = (1e-10, 5e-4), (1e-12, 2e-5)
+
+
 def ran(name: str, shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
     """An op on the device: its properties, or what the reference has."""
     f, op_name, attrs, _ = CASES[name]
@@ -108,7 +114,7 @@ def ran(name: str, shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
     given = op.sample(np.random.default_rng(len(shapes[0])), *(Aval(s, of(np.dtype(dtype))) for s in shapes), **attrs)
     found = smelt.compile(lambda *xs: f(*xs))(*(smelt.array(x, dtype=of(x.dtype)) for x in given))
     results = [np.array(x) for x in (found if isinstance(found, (tuple, list)) else (found,))]
-    exact = 1e-10 if dtype == np.float64 else 5e-4
+    exact = (EXACT_VALUES if op_name in ("svd", "singular_values") else EXACT)[dtype != np.float64]
     checked = list(op.properties(given, results, **attrs))
     if not checked:
         wide = [x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in given]
@@ -237,6 +243,24 @@ def test_what_is_not_finite_is_what_it_is_on_the_cpu(
             wants = outcome(f, x)
         for a, want in zip(found, wants):
             np.testing.assert_allclose(a, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_singular_values_that_do_not_converge_are_the_cpus(
+    solver: FakeSolver, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    ways(monkeypatch, many)
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+    solver.diverges = 5
+    for name, attributes in (("svd", {"full": True}), ("svd", {"full": False}), ("singular_values", {})):
+        solver.done.clear()
+        f = lambda x, name=name, attributes=attributes: emitted(name, x, **attributes)  # noqa: E731
+        found = outcome(f, x)
+        assert solver.done == (["gesvdjBatched"] if many else ["gesvd"] * 3)
+        with smelt.stream("cpu"):
+            wants = outcome(f, x)
+        for a, want in zip(found, wants, strict=True):
+            np.testing.assert_array_equal(a, want)
 
 
 def test_many_places_of_results(batches: FakeSolver) -> None:
