@@ -14,7 +14,7 @@ from smelt.ir.index import Access, Index, names_of
 from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.conversion import Convert
-from smelt.ir.ops.transcendental import Exp
+from smelt.ir.ops.exponential import Exp
 from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_pointwise
 from smelt.passes.kernels.attention_chains import ChainPlan, End, chain_plan
 from smelt.passes.kernels.attention_masks import constant_of, seen_keys

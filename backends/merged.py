@@ -17,7 +17,7 @@ from smelt.ir import dtypes
 from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index, names_of
-from smelt.ir.ops.transcendental import Exp
+from smelt.ir.ops.exponential import Exp
 from smelt.ir.scalar import Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
 

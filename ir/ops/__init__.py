@@ -9,6 +9,7 @@ from . import contract as contract
 from . import conversion as conversion
 from . import convolution as convolution
 from . import custom_call as custom_call
+from . import exponential as exponential
 from . import fft as fft
 from . import indexing as indexing
 from . import linalg as linalg

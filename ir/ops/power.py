@@ -11,7 +11,7 @@ from .. import dtypes, elementary
 from ..kinds import Elementwise, silent
 from ..op import Operand, Tangents, Values
 from ..scalar import Scalar, ScalarBuilder
-from .transcendental import in_float32
+from .exponential import in_float32
 
 if TYPE_CHECKING:
     from ..builder import Builder

@@ -25,7 +25,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Access, Index, variables
 from smelt.ir.kinds import Elementwise
 from smelt.ir.ops.conversion import Convert
-from smelt.ir.ops.transcendental import Exp
+from smelt.ir.ops.exponential import Exp
 
 from .analysis import Coordinates, collect_reads, is_pointwise, plain_variable, reduced_axes
 from .contraction_places import depth_of, inverse_place, is_contraction, operand_accesses, rules_of

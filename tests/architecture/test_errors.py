@@ -32,6 +32,7 @@ ALLOWED: dict[type[BaseException], str] = {
 PLACES = {
     ("ir/locks.py", "error"): "what an action raised that is done whole",
     ("ir/locks.py", "interrupt"): "what a handler of a signal raised meanwhile",
+    ("backends/device.py", "__cause__"): "what a package's own code raised, a SmeltError",
     ("backends/cpu/threads.py", "error"): "what a call raised, or an interrupt while the others still ran",
     ("backends/cuda/nvrtc.py", "CompileError"): "has no smelt; who asks makes it a DeviceError",
     ("backends/gpu/manifest.py", "KeyError"): "a look-up among a manifest's kernels, for its own callers",
@@ -94,9 +95,10 @@ class Resolver:
             return known
         if name in self.functions:  # a function or method that makes the error
             return self.class_named(named_by(self.functions[name].returns))
-        maker = getattr(self.module, name, None)  # one of another module
-        if inspect.isfunction(maker):
-            return self.class_named_in(maker.__module__, str(maker.__annotations__.get("return", "")))
+        owners = [self.module, *(x for x in vars(self.module).values() if inspect.isclass(x))]
+        for maker in (getattr(owner, name, None) for owner in owners):  # one of another module, or a method of a base
+            if inspect.isfunction(maker):
+                return self.class_named_in(maker.__module__, str(maker.__annotations__.get("return", "")))
         return self.assigned(name, function)
 
     def class_named_in(self, module: str, name: str) -> list[type[BaseException]]:
@@ -118,6 +120,9 @@ class Resolver:
             elif isinstance(node, ast.arguments):
                 named = [*node.posonlyargs, *node.args][-len(node.defaults) :] if node.defaults else []
                 value = next((d for a, d in zip(named, node.defaults) if a.arg == name), None)
+            elif isinstance(node, ast.arg) and node.arg == name:
+                kind = re.fullmatch(r"type\[(\w*Error)\]", named_by(node.annotation))
+                found += self.class_named(kind[1]) if kind else []
             for part in self.alternatives(value):
                 if isinstance(part, ast.Name):
                     found += self.class_named(part.id)

@@ -17,19 +17,32 @@ static inline float simd_reduce_max_f32_of_8(float x) {
 }
 
 static inline float exp_f32(float x) {
-    float chosen = x > 91.0f ? 91.0f : x;
-    float chosen_1 = chosen < -106.0f ? -106.0f : chosen;
-    float fma = metal::fma(chosen_1, 1.442695f, 12582912.0f);
+    float fma = metal::fma(x, 1.442695f, 12582912.0f);
     float difference = fma - 12582912.0f;
-    uint difference_1 = as_type<uint>(fma) - 1262485504u;
-    float fma_1 = metal::fma(difference, -0.6931472f, chosen_1);
-    float fma_2 = metal::fma(difference, 1.9046542e-09f, fma_1);
-    float fma_3 = metal::fma(0.0013926184f, fma_2, 0.008363179f);
-    float fma_4 = metal::fma(metal::fma(fma_3, fma_2, 0.041666556f), fma_2, 0.16666576f);
-    uint shifted = uint(int(difference_1) >> 1);
-    float sum = metal::fma(fma_2 * fma_2, metal::fma(fma_4, fma_2, 0.5f), fma_2) + 1.0f;
-    float bits = as_type<float>((difference_1 - shifted + 127u) << 23);
-    return sum * as_type<float>((shifted + 127u) << 23) * bits;
+    float fma_1 = metal::fma(difference, 1.9046542e-09f, metal::fma(difference, -0.6931472f, x));
+    float fma_2 = metal::fma(0.0013926184f, fma_1, 0.008363179f);
+    float fma_3 = metal::fma(metal::fma(fma_2, fma_1, 0.041666556f), fma_1, 0.16666576f);
+    float sum = metal::fma(fma_1 * fma_1, metal::fma(fma_3, fma_1, 0.5f), fma_1) + 1.0f;
+    float bits = as_type<float>(as_type<uint>(sum) + (as_type<uint>(fma) << 23));
+    float chosen;
+    if (metal::fabs(x) <= 87.0f) {
+        chosen = bits;
+    } else {
+        float chosen_1 = x > 91.0f ? 91.0f : x;
+        float chosen_2 = chosen_1 < -106.0f ? -106.0f : chosen_1;
+        float fma_4 = metal::fma(chosen_2, 1.442695f, 12582912.0f);
+        float difference_1 = fma_4 - 12582912.0f;
+        uint difference_2 = as_type<uint>(fma_4) - 1262485504u;
+        float fma_5 = metal::fma(difference_1, -0.6931472f, chosen_2);
+        float fma_6 = metal::fma(difference_1, 1.9046542e-09f, fma_5);
+        float fma_7 = metal::fma(0.0013926184f, fma_6, 0.008363179f);
+        float fma_8 = metal::fma(metal::fma(fma_7, fma_6, 0.041666556f), fma_6, 0.16666576f);
+        uint shifted = uint(int(difference_2) >> 1);
+        float sum_1 = metal::fma(fma_6 * fma_6, metal::fma(fma_8, fma_6, 0.5f), fma_6) + 1.0f;
+        float bits_1 = as_type<float>((difference_2 - shifted + 127u) << 23);
+        chosen = sum_1 * as_type<float>((shifted + 127u) << 23) * bits_1;
+    }
+    return chosen;
 }
 
 static inline float simd_reduce_sum_f32_of_8(float x) {
@@ -42,23 +55,44 @@ static inline float simd_reduce_sum_f32_of_8(float x) {
 }
 
 static inline float log_f32(float x) {
-    bool test = x < 1.1754944e-38f;
-    uint bits = as_type<uint>(test ? x * 33554432.0f : x);
+    uint bits = as_type<uint>(x);
     uint shifted = uint(int(bits - 1060439283u) >> 23);
-    float difference = float(int(shifted - (test ? 25u : 0u)));
-    float difference_1 = as_type<float>(bits - (shifted << 23)) - 1.0f;
-    float fma = metal::fma(0.06971612f, difference_1, -0.11479734f);
-    float fma_1 = metal::fma(fma, difference_1, 0.1168542f);
-    float fma_2 = metal::fma(fma_1, difference_1, -0.12425687f);
-    float fma_3 = metal::fma(fma_2, difference_1, 0.14249058f);
-    float fma_4 = metal::fma(fma_3, difference_1, -0.16667803f);
-    float fma_5 = metal::fma(fma_4, difference_1, 0.20000716f);
-    float fma_6 = metal::fma(fma_5, difference_1, -0.24999997f);
-    float fma_7 = metal::fma(difference_1, metal::fma(fma_6, difference_1, 0.3333333f), -0.5f);
-    float fma_8 = metal::fma(difference_1 * difference_1, fma_7, difference_1);
-    float fma_9 = metal::fma(difference, -1.9046542e-09f, fma_8);
-    float chosen = x < 0.0f ? NAN : x < INFINITY ? metal::fma(difference, 0.6931472f, fma_9) : x;
-    return x == 0.0f ? -INFINITY : chosen;
+    float shifted_1 = float(int(shifted));
+    float difference = as_type<float>(bits - (shifted << 23)) - 1.0f;
+    float fma = metal::fma(0.06971612f, difference, -0.11479734f);
+    float fma_1 = metal::fma(metal::fma(fma, difference, 0.1168542f), difference, -0.12425687f);
+    float fma_2 = metal::fma(fma_1, difference, 0.14249058f);
+    float fma_3 = metal::fma(fma_2, difference, -0.16667803f);
+    float fma_4 = metal::fma(fma_3, difference, 0.20000716f);
+    float fma_5 = metal::fma(fma_4, difference, -0.24999997f);
+    float fma_6 = metal::fma(difference, metal::fma(fma_5, difference, 0.3333333f), -0.5f);
+    float fma_7 = metal::fma(difference * difference, fma_6, difference);
+    float fma_8 = metal::fma(shifted_1, -1.9046542e-09f, fma_7);
+    float fma_9 = metal::fma(shifted_1, 0.6931472f, fma_8);
+    float chosen;
+    if (bits - 8388608u < 2130706432u) {
+        chosen = fma_9;
+    } else {
+        bool test = x < 1.1754944e-38f;
+        uint bits_1 = as_type<uint>(test ? x * 33554432.0f : x);
+        uint shifted_2 = uint(int(bits_1 - 1060439283u) >> 23);
+        float difference_1 = float(int(shifted_2 - (test ? 25u : 0u)));
+        float difference_2 = as_type<float>(bits_1 - (shifted_2 << 23)) - 1.0f;
+        float fma_10 = metal::fma(0.06971612f, difference_2, -0.11479734f);
+        float fma_11 = metal::fma(fma_10, difference_2, 0.1168542f);
+        float fma_12 = metal::fma(fma_11, difference_2, -0.12425687f);
+        float fma_13 = metal::fma(fma_12, difference_2, 0.14249058f);
+        float fma_14 = metal::fma(fma_13, difference_2, -0.16667803f);
+        float fma_15 = metal::fma(fma_14, difference_2, 0.20000716f);
+        float fma_16 = metal::fma(fma_15, difference_2, -0.24999997f);
+        float fma_17 = metal::fma(fma_16, difference_2, 0.3333333f);
+        float fma_18 = metal::fma(difference_2, fma_17, -0.5f);
+        float fma_19 = metal::fma(difference_2 * difference_2, fma_18, difference_2);
+        float fma_20 = metal::fma(difference_1, -1.9046542e-09f, fma_19);
+        float chosen_1 = x < INFINITY ? metal::fma(difference_1, 0.6931472f, fma_20) : x;
+        chosen = x == 0.0f ? -INFINITY : x < 0.0f ? NAN : chosen_1;
+    }
+    return chosen;
 }
 
 static inline float simd_reduce_sum_f32_of_16(float x) {

@@ -10,19 +10,32 @@ static inline float simd_nan_max(float a) {
 }
 
 static inline float exp_f32(float x) {
-    float chosen = x > 91.0f ? 91.0f : x;
-    float chosen_1 = chosen < -106.0f ? -106.0f : chosen;
-    float fma = metal::fma(chosen_1, 1.442695f, 12582912.0f);
+    float fma = metal::fma(x, 1.442695f, 12582912.0f);
     float difference = fma - 12582912.0f;
-    uint difference_1 = as_type<uint>(fma) - 1262485504u;
-    float fma_1 = metal::fma(difference, -0.6931472f, chosen_1);
-    float fma_2 = metal::fma(difference, 1.9046542e-09f, fma_1);
-    float fma_3 = metal::fma(0.0013926184f, fma_2, 0.008363179f);
-    float fma_4 = metal::fma(metal::fma(fma_3, fma_2, 0.041666556f), fma_2, 0.16666576f);
-    uint shifted = uint(int(difference_1) >> 1);
-    float sum = metal::fma(fma_2 * fma_2, metal::fma(fma_4, fma_2, 0.5f), fma_2) + 1.0f;
-    float bits = as_type<float>((difference_1 - shifted + 127u) << 23);
-    return sum * as_type<float>((shifted + 127u) << 23) * bits;
+    float fma_1 = metal::fma(difference, 1.9046542e-09f, metal::fma(difference, -0.6931472f, x));
+    float fma_2 = metal::fma(0.0013926184f, fma_1, 0.008363179f);
+    float fma_3 = metal::fma(metal::fma(fma_2, fma_1, 0.041666556f), fma_1, 0.16666576f);
+    float sum = metal::fma(fma_1 * fma_1, metal::fma(fma_3, fma_1, 0.5f), fma_1) + 1.0f;
+    float bits = as_type<float>(as_type<uint>(sum) + (as_type<uint>(fma) << 23));
+    float chosen;
+    if (metal::fabs(x) <= 87.0f) {
+        chosen = bits;
+    } else {
+        float chosen_1 = x > 91.0f ? 91.0f : x;
+        float chosen_2 = chosen_1 < -106.0f ? -106.0f : chosen_1;
+        float fma_4 = metal::fma(chosen_2, 1.442695f, 12582912.0f);
+        float difference_1 = fma_4 - 12582912.0f;
+        uint difference_2 = as_type<uint>(fma_4) - 1262485504u;
+        float fma_5 = metal::fma(difference_1, -0.6931472f, chosen_2);
+        float fma_6 = metal::fma(difference_1, 1.9046542e-09f, fma_5);
+        float fma_7 = metal::fma(0.0013926184f, fma_6, 0.008363179f);
+        float fma_8 = metal::fma(metal::fma(fma_7, fma_6, 0.041666556f), fma_6, 0.16666576f);
+        uint shifted = uint(int(difference_2) >> 1);
+        float sum_1 = metal::fma(fma_6 * fma_6, metal::fma(fma_8, fma_6, 0.5f), fma_6) + 1.0f;
+        float bits_1 = as_type<float>((difference_2 - shifted + 127u) << 23);
+        chosen = sum_1 * as_type<float>((shifted + 127u) << 23) * bits_1;
+    }
+    return chosen;
 }
 
 static inline float simd_reduce_sum_f32(float x) {
