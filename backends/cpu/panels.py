@@ -28,7 +28,7 @@ from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Split, reduce_loops
 from .rows import RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import LINE_BYTES, Read, can_stream, copy_out, follows, is_large, prefetch
+from .streaming import LINE_BYTES, Read, can_stream, copy_out, follows, is_aligned, is_large, prefetch
 
 #: Bytes of a panel: what the second cache of a core holds.
 PANEL_BYTES = 1 << 20
@@ -213,7 +213,8 @@ class PanelKernel(RowKernel):
         k, lane, width, first = self.k, self.lane, self.width, self.first
         assert lane is not None and first is not None
         targets = [(m, self.plan.places[v]) for v, m in outputs]
-        pieces = [k.scratch(width, m.aval.dtype) for m, _ in targets] if can_stream(lane, targets) else []
+        streams = can_stream(lane, targets) and is_aligned(lane, targets)
+        pieces = [k.scratch(width, m.aval.dtype) for m, _ in targets] if streams else []
 
         def each() -> None:
             self._exchange_panels()
