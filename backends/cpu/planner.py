@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smelt.backends import bodies
@@ -34,6 +33,7 @@ SOLO_KERNEL = 16 * 1024
 #: Loops that move more bytes, or launch more kernels, than this are long.
 LONG_WORK, LONG_LAUNCHES = 4e9, 2e7
 
+
 @dataclass
 class PlannedOp(bodies.PlannedOp):
     """One op of a function and how it runs.
@@ -44,12 +44,17 @@ class PlannedOp(bodies.PlannedOp):
         launches: how many kernels that is.
         hosted: whether it needs steps on the host.
         long: whether it is a loop that runs for an unknown or a long time.
+        parallel_work: the work that is worth dividing among threads.
     """
 
     work: float = 0.0
     launches: float = 1.0
     hosted: bool = False
     long: bool = False
+    parallel_work: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parallel_work = self._parallel_work()
 
     @property
     def solo(self) -> bool:
@@ -58,9 +63,7 @@ class PlannedOp(bodies.PlannedOp):
             return self.work < SOLO_KERNEL
         return self.kind == "control" and not self.hosted and self.work < SOLO_WORK * max(self.launches, 1.0)
 
-    @functools.cached_property
-    def parallel_work(self) -> float:
-        """The work that is worth dividing among threads."""
+    def _parallel_work(self) -> float:
         if self.kind == "control" and self.hosted:
             return trips(self.op) * sum(p.parallel_work for body in self.bodies for p in body.planned_ops)
         return 0.0 if self.kind == "host" or self.solo else self.work
