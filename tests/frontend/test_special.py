@@ -13,6 +13,7 @@ import scipy.special
 
 import smelt
 from benchmarks.special_functions import error, subjects
+from smelt.functions import special
 
 SUBJECTS = subjects(40)
 #: Units of the last place; see docs/accuracy.md.
@@ -155,6 +156,16 @@ def test_derivatives(name: str) -> None:
     high, low = (np.asarray(gradient(*map(f64, xs))) for xs in moved)
     scale = np.abs(twice).max()
     np.testing.assert_allclose(twice, (high - low) / (2 * h), rtol=1e-5, atol=1e-7 * scale)
+
+
+@pytest.mark.parametrize("name", [n for n, (_, operands, _) in subjects(8).items() if len(operands) == 1])
+def test_one_kernel(name: str) -> None:
+    """In float32; series of float64 are longer, and functions of the second kind are made of two others."""
+    if name not in special.__all__:
+        pytest.skip("of the second kind")
+    function = getattr(smelt, name)
+    program = smelt.compile(lambda x: function(x)).trace(smelt.ShapeDtype((1000,), "float32")).lower().compile()
+    assert len(program.kernels) == 1
 
 
 def test_orders_of_polygamma_may_be_arrays() -> None:

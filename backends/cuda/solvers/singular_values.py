@@ -7,7 +7,9 @@ not finite, as the op knows what that means, and where iterations do not converg
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import c_int64, c_void_p
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +98,10 @@ class SvdOfManySmall(_SingularValues, PlanOfMany):
         length = ctypes.c_int()
         self._call("_bufferSize", None, None, None, None, ctypes.byref(length))
         self._length, self._work = length.value, self.reserve(length.value * self.element)
+
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing() and getattr(self, "_options", None) and not driver.is_forked():
+            self.library.status("cusolverDnDestroyGesvdjInfo", self._options)
 
     def compute(self, at: Places, stream: c_void_p | None) -> None:
         copy, left, right, work = (at.workspace + x for x in (self._copy, self._left, self._right, self._work))

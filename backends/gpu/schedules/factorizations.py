@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
@@ -167,16 +169,16 @@ def _sign_and_log(b: Builder, factors: Value, pivots: Value) -> list[Value]:
 
 
 def _determinant(b: Builder, factors: Value, pivots: Value) -> list[Value]:
-    """The product of the diagonal; by logarithms, which are less exact, where products of some of its numbers, or all,
-    have been too large or too small."""
+    """The product of the diagonal; by logarithms, which are less exact, where a product of some of its numbers may be
+    too large or too small."""
     x = _diagonal(b, factors)
     sign, log = _sign_and_log(b, factors, pivots)
-    product, least = _product(b, x * _signs(b, pivots, x.dtype)), b.full(log.shape, 1e-30, log.dtype)
-    size, zero = b.abs(product), b.zeros_like(log)
-    is_usual = b.logical_and(b.greater(size, least), b.equal(size - size, zero))
+    extent = _sum(b, b.abs(b.log(b.abs(x))))  # no product of some of them is further from 1
+    most = -math.log(np.finfo(x.dtype.numpy).tiny) - 1
     size = b.exp(log)
     found = b.complex(b.real(sign) * size, b.imag(sign) * size) if x.dtype.is_complex else sign * size
-    return [b.select(is_usual, product, found)]
+    product = _product(b, x * _signs(b, pivots, x.dtype))
+    return [b.select(b.less(extent, b.full(extent.shape, most, extent.dtype)), product, found)]
 
 
 def _det(op: OpView) -> Form:

@@ -6,6 +6,7 @@ Numbers are those of NVIDIA's headers, written down apart from smelt's.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class FakeSolver(_Fake):
         super().__init__(driver, [])
         self.without, self.most, self.diverges = 1 << 30, 32768, 0
         self.jacobi: dict[int, dict[str, float]] = {}
+        self._numbers = itertools.count(403)
         self.blas = FakeBlas(driver, self.done)
 
     def cusolverDnCreate(self, handle: Any) -> int:
@@ -296,8 +298,12 @@ class FakeSolver(_Fake):
         return SUCCESS
 
     def cusolverDnCreateGesvdjInfo(self, options: Any) -> int:
-        options._obj.value = 403 + len(self.jacobi)
+        options._obj.value = next(self._numbers)
         self.jacobi[options._obj.value] = {}
+        return SUCCESS
+
+    def cusolverDnDestroyGesvdjInfo(self, options: Any) -> int:
+        del self.jacobi[options.value]
         return SUCCESS
 
     def cusolverDnXgesvdjSetTolerance(self, options: Any, tolerance: Any) -> int:

@@ -225,6 +225,17 @@ def test_settings(blas: FakeBlas, fake: FakeDriver) -> None:
     assert [p["compute"] for p in blas.products] == [77, 68]
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_packed_weights_are_unpacked_as_they_lie(blas: FakeBlas, fake: FakeDriver, bits: int) -> None:
+    """Numbers of a word next to each other, line by line: the library takes what lies by columns, too."""
+    w = smelt.quantize(smelt.array(numbers(48, 64)), bits=bits)
+    x = smelt.array(numbers(16, 64))
+    program = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=bits)).trace(x, *w).lower().compile()
+    unpacked, product = Manifest.from_json(program.as_text("manifest")).kernels
+    assert unpacked.schedule == "map" and isinstance(product.library, MatrixProduct)
+    assert product.library.rhs.strides == (0, 1, 64)
+
+
 def test_small_products_are_kernels(blas: FakeBlas, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     row = dataclasses.replace(GPUS["nvidia"], library_work=16 * 24 * 40, library_reuse=25)
     monkeypatch.setitem(GPUS, "nvidia", row)
@@ -261,6 +272,16 @@ def test_graphs(blas: FakeBlas, fake: FakeDriver) -> None:
     for _ in range(5):
         np.testing.assert_allclose(np.array(f(*given)), want, rtol=1e-4, atol=1e-4)
     assert fake.graphs - before >= 2 and blas.captured == 5
+
+
+def test_one_call_of_a_library_is_a_graph(blas: FakeBlas, fake: FakeDriver) -> None:
+    """A kernel is launched as quickly by itself; what a library needs to be called is more."""
+    given = [smelt.array(numbers(16, 16)), smelt.array(numbers(16, 16))]
+    for f, graphs in ((lambda x, y: x @ y, True), (lambda x, y: x + y, False)):
+        before, compiled = fake.graphs, smelt.compile(f)
+        for _ in range(5):
+            smelt.eval(compiled(*given))
+        assert (fake.graphs > before) == graphs
 
 
 def test_a_library_that_cannot_be_captured(blas: FakeBlas, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

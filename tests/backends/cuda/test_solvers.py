@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from smelt.lazy.arrays import as_array, emit_all
 from .fake_driver import FakeDriver
 from .fake_library import installed
 from .fake_solver import FakeSolver
-from .test_device import fake, gpu
+from .test_device import _forget, fake, gpu
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 assert fake and gpu  # fixtures
@@ -222,10 +223,13 @@ def test_singular_matrices_have_determinants_and_lu_factors(
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_determinants_of_which_parts_are_too_large(batches: FakeSolver, dtype: Any) -> None:
     """By products of some of the numbers alone, that is; and those that are too large or small themselves."""
-    tiny = 1e-30 if dtype != np.float64 else 1e-200
-    rows = [[1 / tiny, 1 / tiny, tiny, 3 * tiny], [tiny, tiny, 1 / tiny, -2 / tiny], [tiny] * 4, [1 / tiny] * 4]
+    tiny, low = (1e-30, 1.7e-22) if dtype != np.float64 else (1e-200, 1.7e-161)
+    rows = [
+        [1 / tiny, 1 / tiny, tiny, 3 * tiny], [tiny, tiny, 1 / tiny, -2 / tiny], [tiny] * 4, [1 / tiny] * 4,
+        [low, low, 1 / low, 5 / low], [low, 1 / low, low, 5 / low],  # products of two are not zero, but lose digits
+    ]  # fmt: skip
     (found,) = outcome(smelt.linalg.det, np.stack([np.diag(x) for x in rows]).astype(dtype))
-    np.testing.assert_allclose(found[:3], [3, -2, 0], rtol=1e-4)
+    np.testing.assert_allclose(found[[0, 1, 2, 4, 5]], [3, -2, 0, 5, 5], rtol=1e-4)
     assert np.isinf(found[3])
 
 
@@ -262,6 +266,17 @@ def test_singular_values_that_do_not_converge_are_the_cpus(
             wants = outcome(f, x)
         for a, want in zip(found, wants, strict=True):
             np.testing.assert_array_equal(a, want)
+
+
+def test_options_of_jacobis_method_end_with_their_plan(batches: FakeSolver) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
+    outcome(smelt.linalg.svd, x)
+    found = solvers.library()
+    assert found is not None and len(batches.jacobi) == 1
+    found._plans.clear()
+    _forget()
+    gc.collect()
+    assert not batches.jacobi
 
 
 def test_many_places_of_results(batches: FakeSolver) -> None:

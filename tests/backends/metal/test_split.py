@@ -78,6 +78,16 @@ def test_not_for_many_rows(splits: list[int]) -> None:
     assert not splits
 
 
+def test_arithmetic_of_few_rows_counts(splits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that one threadgroup would read by itself is shared where each element takes long."""
+    monkeypatch.setitem(GPUS, "simulator", replace(FEW, own_tiles=8))
+    row = S((6000,), f32)
+    races(lambda x: (lambda y: (y, smelt.sum(y)))(x + 1), row, tolerance=1e-3)
+    plain = len(splits)
+    races(lambda x: (lambda y: (y, smelt.sum(y)))(smelt.sin(smelt.exp(smelt.tanh(x)))), row, tolerance=1e-3)
+    assert not plain and splits
+
+
 def test_too_many_arrays(splits: list[int]) -> None:
     """A kernel with as many buffers as there may be is not split."""
 

@@ -75,9 +75,10 @@ def _copies(product: Product, reuse: int) -> Iterator[tuple[Value, ...]]:
     for x, extent in ((product.lhs, product.columns.extent), (product.rhs, product.rows.extent)):
         found: list[Value | None] = [None]
         first = origin(x.value)
-        if first.owner is not None and extent >= reuse // COMPUTED:
-            found += dict.fromkeys(v for v in (first, x.value) if v.aval.size <= x.value.aval.size)
-        elif x.value.owner is not None and extent >= reuse:
+        is_computed = first.owner is not None
+        if x.value.owner is not None and extent >= (reuse // COMPUTED if is_computed else reuse):
+            if is_computed and first != x.value and first.aval.size <= x.value.aval.size:
+                found.append(first)
             found.append(x.value)
         choices.append(found)
     for pair in sorted(itertools.product(*choices), key=lambda pair: sum(v is not None for v in pair)):
