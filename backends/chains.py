@@ -115,7 +115,7 @@ def _bounds(
     plan: ChainPlan, body: Function, roots: Sequence[Load], exponentials: Sequence[OpView]
 ) -> tuple[Index, ...]:
     """What holds wherever weights are not 0, as far as one exponential says."""
-    if len(exponentials) != 1 or len(plan.depth) != 1:
+    if len(exponentials) != 1 or not plan.depth:
         return ()
     (exponential,) = exponentials
     value, difference = exponential.results[0], exponential.operands[0].owner
@@ -132,8 +132,11 @@ def _bounds(
     if len(atoms) != 1 or len(scores) != 1:
         return ()
     found = seen_keys(difference.operands[0], places[0], scores[0], next(iter(atoms)))
-    ((name, _),) = plan.depth
-    return tuple(i for i in found if any(a.args == (name,) and abs(c) == 1 for a, c in i.terms))
+    *heads, (name, _) = plan.depth
+    return tuple(
+        i for i in found
+        if any(a.args == (name,) and abs(c) == 1 for a, c in i.terms) and not names_of([i]) & {v for v, _ in heads}
+    )  # fmt: skip
 
 
 def _vanishes(value: Value, factor: Value) -> bool:

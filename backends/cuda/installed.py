@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from smelt.ir.errors import DeviceError
 
-from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct
-from . import collectives, convolutions, products, solvers, transforms
+from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct, ScaledAttention
+from . import collectives, dnn, products, solvers, transforms
 
 
 class Plan(Protocol):
@@ -46,7 +46,7 @@ class Plan(Protocol):
 
 #: By kind of step, or op of a call, the module whose ``library()`` plans it; that is None where it is not installed.
 MODULES: dict[str, Any] = {
-    MatrixProduct.kind: products, Convolution.kind: convolutions, Collective.kind: collectives,
+    MatrixProduct.kind: products, Convolution.kind: dnn, ScaledAttention.kind: dnn, Collective.kind: collectives,
     **dict.fromkeys(transforms.OPS, transforms), **dict.fromkeys(solvers.OPS, solvers),
 }  # fmt: skip
 

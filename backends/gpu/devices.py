@@ -42,7 +42,7 @@ class Gpu(Target):
             nobody waits for them before the next barrier.
         float64: whether it computes in that.
         library_work: multiplications from which on a product is its library's work, where it has one;
-            half_library_work: of 16 bits; convolution_work: of a convolution.
+            half_library_work: of 16 bits; convolution_work: of a convolution; attention_work: of attention.
         library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
             which on that still pays; half_library_reuse: of 16 bits.
     """
@@ -68,12 +68,15 @@ class Gpu(Target):
     library_work: int = 1 << 22
     half_library_work: int = 1 << 26
     convolution_work: int = 1 << 27
+    attention_work: int = 1 << 30
     library_reuse: int = 64
     half_library_reuse: int = 256
 
 
 #: What decides whether a library is called.
-LIBRARY_LIMITS = ("library_work", "half_library_work", "convolution_work", "library_reuse", "half_library_reuse")
+LIBRARY_LIMITS = (
+    "library_work", "half_library_work", "convolution_work", "attention_work", "library_reuse", "half_library_reuse",
+)  # fmt: skip
 
 GPUS = {
     gpu.name: gpu

@@ -77,7 +77,7 @@ class MatrixProduct:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Elements of a kernel's buffer as an array whose first two axes are those of a batch and of channels.
+    """Elements of a kernel's buffer as an array whose first two axes are those of a batch and of channels, or heads.
 
     Attributes:
         buffer, dtype, offset: as of a `Matrix`.
@@ -136,6 +136,46 @@ class Convolution:
         """From plain data."""
         parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
         parts.update({k: tuple(v) for k, v in found.items() if isinstance(v, (list, tuple))})
+        return cls(**parts)
+
+
+@dataclass(frozen=True)
+class ScaledAttention:
+    """Attention that the device's library makes, in place of a kernel of the text.
+
+    ``out[b, h, i] = sum(w[b, h, i, j] * values[b, g, j] for j)`` with the softmax ``w`` over j of
+    ``scale * queries[b, h, i] @ keys[b, g, j] + bias[b, h, i, j]``, where a head g of keys and values is that of
+    ``queries.shape[1] // keys.shape[1]`` heads h.
+
+    Attributes:
+        queries, keys, values, out: arrays with the axes batch, heads, positions, features, all of one dtype.
+        scale: what scores are multiplied by.
+        causal: whether the query at i sees the keys up to i alone.
+        bias: an array of batch, heads, queries and keys, each of which may be one for all. Its numbers are -1e30 or
+            more: it may hide all keys from a query alike, which sees them all then.
+        workspace: bytes of memory that it may use besides: the buffer behind the others.
+    """
+
+    kind: ClassVar = "attention"
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    out: Tensor
+    scale: float = 1.0
+    causal: bool = False
+    bias: Tensor | None = None
+    workspace: int = 0
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        return frozenset((self.out.buffer, self.out.buffer + 1))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> ScaledAttention:
+        """From plain data."""
+        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
         return cls(**parts)
 
 
@@ -245,9 +285,9 @@ class Collective:
 
 
 #: What a library does.
-LibraryStep = MatrixProduct | Convolution | LibraryCall | Collective
+LibraryStep = MatrixProduct | Convolution | ScaledAttention | LibraryCall | Collective
 _KINDS: dict[str, type[LibraryStep]] = {
-    found.kind: found for found in (MatrixProduct, Convolution, LibraryCall, Collective)
+    found.kind: found for found in (MatrixProduct, Convolution, ScaledAttention, LibraryCall, Collective)
 }
 
 

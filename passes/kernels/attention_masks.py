@@ -57,7 +57,7 @@ def seen_keys(logits: Value, place: Coordinates, scores: Value, key: Atom) -> tu
     """
     found, value, is_finite = Seen((), True), logits, False
     while value.owner is not None and is_pointwise(value.owner):
-        hidden, onwards = _hides(value.owner, place), _moved(value.owner, place)
+        hidden, onwards = hides(value.owner, place), _moved(value.owner, place)
         if hidden is not None:
             seen, value, least = hidden
             found, is_finite = found & seen, is_finite or least != float("-inf")
@@ -65,7 +65,7 @@ def seen_keys(logits: Value, place: Coordinates, scores: Value, key: Atom) -> tu
             value, place = onwards
         else:
             break
-    if is_finite and not (found.is_all and _sees_something(found.bounds, key) and _is_made_of(value, scores)):
+    if is_finite and not (found.is_all and sees_something(found.bounds, key) and is_made_of(value, scores)):
         return ()
     return _useful(found.bounds, key)
 
@@ -78,7 +78,7 @@ def _moved(op: OpView, place: Coordinates) -> tuple[Value, Coordinates] | None:
     return reads[0] if len(reads) == 1 else None
 
 
-def _is_made_of(value: Value, scores: Value) -> bool:
+def is_made_of(value: Value, scores: Value) -> bool:
     """Whether scores and numbers alone make a value, so that nothing else in it hides keys."""
     pending, seen = [value], {value, scores}
     while pending:
@@ -93,7 +93,7 @@ def _is_made_of(value: Value, scores: Value) -> bool:
     return True
 
 
-def _hides(op: OpView, place: Coordinates) -> tuple[Seen, Value, float] | None:
+def hides(op: OpView, place: Coordinates) -> tuple[Seen, Value, float] | None:
     """What is seen through a mask, where the mask stands; and the least number that it has."""
     if isinstance(op.op, Select):
         condition, *both = op.operands
@@ -220,7 +220,7 @@ def _useful(bounds: Sequence[Index], key: Atom) -> tuple[Index, ...]:
     )  # fmt: skip
 
 
-def _sees_something(bounds: Sequence[Index], key: Atom) -> bool:
+def sees_something(bounds: Sequence[Index], key: Atom) -> bool:
     """Whether some key satisfies all bounds, wherever the other variables stand."""
     alone = Index(0, [(key, 1)])
     first, last = [Index(0)], [Index(key.hi)]

@@ -42,7 +42,7 @@ def build(
     if schedule == "contract":
         return build_contract(module, body, scratch)
     if schedule == "attention":
-        return build_attention(module, body)
+        return build_attention(module, body, scratch)
     if schedule == "chain":
         return build_chain(module, body)
     if schedule == "loop" and found is not None:

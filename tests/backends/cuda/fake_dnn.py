@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -17,11 +18,11 @@ from .fake_library import Texts
 
 SUCCESS, BAD_PARAM, NOT_FINALIZED, WRONG_TYPE, NOT_SUPPORTED = 0, 2000, 2004, 2010, 3000
 #: cudnnDataType_t.
-DTYPES = {0: np.float32, 1: np.float64, 2: np.float16, 9: ml_dtypes.bfloat16}
+DTYPES = {0: np.float32, 1: np.float64, 2: np.float16, 4: np.int32, 9: ml_dtypes.bfloat16, 11: np.bool_}
 #: cudnnBackendAttributeType_t: what the elements of an attribute are.
 CTYPES: dict[int, Any] = {
-    0: ctypes.c_void_p, 1: ctypes.c_int, 3: ctypes.c_int64, 4: ctypes.c_float, 5: ctypes.c_double, 6: ctypes.c_void_p,
-    7: ctypes.c_int, 8: ctypes.c_int, 11: ctypes.c_int, 15: ctypes.c_void_p, 19: ctypes.c_int,
+    **dict.fromkeys((0, 6, 15), ctypes.c_void_p), **dict.fromkeys((1, 7, 8, 11, 14, 18, 19), ctypes.c_int),
+    2: ctypes.c_bool, 3: ctypes.c_int64, 4: ctypes.c_float, 5: ctypes.c_double,
 }  # fmt: skip
 #: By kind of descriptor (cudnnBackendDescriptorType_t): its attributes that must be given, with their names and types.
 OPERATION = ["alpha", "beta", "convolution", "w", "x", "y"]
@@ -40,6 +41,23 @@ GIVEN: dict[int, dict[int, tuple[str, tuple[int, ...]]]] = {
     17: {
         900: ("alignment", (3,)), 901: ("dtype", (1,)), 902: ("shape", (3,)), 903: ("strides", (3,)), 906: ("id", (3,)),
     },
+}  # fmt: skip
+GIVEN |= {
+    0: {0: ("mode", (14,)), 1: ("compute", (1,))},
+    13: {750: ("pointwise", (15,)), 751: ("x", (15,)), 753: ("y", (15,))},
+    18: {1500: ("compute", (1,))},
+    19: {1520: ("x", (15,)), 1521: ("b", (15,)), 1522: ("y", (15,)), 1523: ("product", (15,))},
+    21: {1600: ("operator", (18,)), 1601: ("compute", (1,))},
+    22: {1610: ("x", (15,)), 1611: ("y", (15,)), 1612: ("reduction", (15,))},
+}
+#: Attributes that may be given besides.
+MORE: dict[int, dict[int, tuple[str, tuple[int, ...]]]] = {
+    0: {9: ("axis", (3,))}, 13: {752: ("b", (15,)), 758: ("t", (15,))},
+    17: {907: ("virtual", (2,)), 908: ("by value", (2,))},
+}  # fmt: skip
+#: cudnnPointwiseMode_t.
+POINTWISE: dict[int, Any] = {
+    0: np.add, 1: np.multiply, 6: np.divide, 9: np.subtract, 13: np.exp, 15: np.log, 303: np.greater_equal,
 }  # fmt: skip
 #: Notes on numerics and on behavior of the engines that there are, best first; and bytes of workspace of each.
 NONDETERMINISTIC, WINOGRAD, TENSOR_CORES, COMPILED = 4, 5, 0, 0
@@ -85,9 +103,10 @@ class FakeDnn:
 
     def cudnnBackendSetAttribute(self, descriptor: Any, attribute: int, kind: int, count: Any, values: Any) -> int:
         found = self.objects[descriptor.value]
-        if found["is_final"] or attribute not in GIVEN[found["kind"]]:
+        known = GIVEN[found["kind"]] | MORE.get(found["kind"], {})
+        if found["is_final"] or attribute not in known:
             return BAD_PARAM
-        name, kinds = GIVEN[found["kind"]][attribute]
+        name, kinds = known[attribute]
         if kind not in kinds or values._type_ is not CTYPES[kind] or not isinstance(count, ctypes.c_int64):
             return WRONG_TYPE
         found[name] = list(values[: count.value])
@@ -136,8 +155,7 @@ class FakeDnn:
 
         if (found["kind"], attribute, kind) == (4, 202, 15):
             (graph,) = found["graph"]
-            (operation,) = self.objects[graph]["operations"]
-            (x,) = self.objects[operation]["x"]
+            (x,) = self.objects[self.objects[graph]["operations"][0]]["x"]
             dtype = self.objects[x]["dtype"][0]
             engines = [] if dtype in self.without else range(len(ENGINES))
             count._obj.value = len(engines)
@@ -181,17 +199,66 @@ class FakeDnn:
         if nbytes:
             found = self.driver._find(given["workspace"][0])
             assert found is not None and found[1] >= nbytes and given["workspace"][0] % 256 == 0
-        (operation,) = self.objects[configuration["graph"]]["operations"]
+        operation, *more = self.objects[configuration["graph"]]["operations"]
+        if more:
+            places = dict(zip(given["ids"], given["pointers"]))
+            return self._run(lambda: self._compute_all([operation, *more], places))
         described = dict(self.objects[operation])
         for name in ("x", "w", "y", "convolution"):
             described[name] = dict(self.objects[described[name][0]])
         described["engine"] = configuration["engine"]
         places = dict(zip(given["ids"], given["pointers"]))
         addresses = {name: places[described[name]["id"][0]] for name in "xwy"}
+        return self._run(lambda: self._compute(described, addresses))
+
+    def _run(self, compute: Callable[[], int]) -> int:
         if self._stream is not None:
             self.captured += 1
-            return self.driver.capture(self._stream, lambda: self._compute(described, addresses))
-        return self._compute(described, addresses)
+            return self.driver.capture(self._stream, compute)
+        return compute()
+
+    def _compute_all(self, operations: list[int], places: dict[int, int]) -> int:
+        """A graph of several operations, one after the other."""
+        values: dict[int, np.ndarray] = {}
+
+        def read(name: int) -> np.ndarray:
+            at = self.objects[name]
+            if at.get("by value"):
+                assert at["shape"] == [1] * len(at["shape"])
+                return np.full(at["shape"], ctypes.c_float.from_address(places[at["id"][0]]).value, np.float32)
+            return values[name] if at.get("virtual") else self._array(places[at["id"][0]], at).astype(np.float32)
+
+        kinds = []
+        for operation in map(self.objects.__getitem__, operations):
+            x, y = read(operation["x"][0]), self.objects[operation["y"][0]]
+            if operation["kind"] == 19:
+                b = read(operation["b"][0])
+                result = x @ np.repeat(b, x.shape[1] // b.shape[1], axis=1)
+            elif operation["kind"] == 22:
+                axes = tuple(i for i, (n, m) in enumerate(zip(x.shape, y["shape"])) if n != m)
+                (which,) = self.objects[operation["reduction"][0]]["operator"]
+                result = {0: np.sum, 3: np.max}[which](x, axis=axes, keepdims=True)
+            else:
+                described = self.objects[operation["pointwise"][0]]
+                (mode,), b = described["mode"], [read(name) for name in operation.get("b", ())]
+                if mode == 501:
+                    result = np.indices(x.shape)[described["axis"][0]]
+                elif mode == 601:
+                    result = np.where(read(operation["t"][0]), x, *b)
+                else:
+                    with np.errstate(all="ignore"):
+                        result = POINTWISE[mode](x, *b)
+                    if mode == 0:  # of numbers that are too large for its exponentials it makes zeros
+                        result = np.where(result < -1e37, -np.inf, result)
+                kinds.append(mode)
+            assert list(result.shape) == y["shape"]
+            result = result.astype(DTYPES[y["dtype"][0]])
+            if y.get("virtual"):
+                values[operation["y"][0]] = result
+            else:
+                self._array(places[y["id"][0]], y)[...] = result
+        self.done.append({"modes": kinds})
+        return SUCCESS
 
     def _compute(self, described: dict[str, Any], addresses: dict[str, int]) -> int:
         assert described["alpha"] == [1.0] and described["beta"] == [0.0]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cuda import convolutions
+from smelt.backends.cuda import dnn as cudnn
 from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.library import Convolution, Tensor
 from smelt.backends.gpu.manifest import Manifest
@@ -33,7 +33,7 @@ def dnn(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDnn]:
     """The device's library."""
     found = FakeDnn(fake)
     monkeypatch.setitem(GPUS, "nvidia", ALL)
-    with installed(monkeypatch, convolutions, dict.fromkeys(("cublasLt", "cudnn"), found)):
+    with installed(monkeypatch, cudnn, dict.fromkeys(("cublasLt", "cudnn"), found)):
         yield found
 
 
@@ -185,7 +185,7 @@ def test_without_an_engine(dnn: FakeDnn, fake: FakeDriver) -> None:
 def test_a_library_that_does_not_work_with_the_driver(dnn: FakeDnn) -> None:
     dnn.cudnnCreate = lambda handle: 1001  # type: ignore[method-assign]
     ran(*CASES["2-d"][:2], **CASES["2-d"][2])
-    assert convolutions.library() is None and not dnn.done
+    assert cudnn.library() is None and not dnn.done
 
 
 def test_integers_are_kernels(dnn: FakeDnn) -> None:

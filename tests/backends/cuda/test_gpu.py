@@ -10,7 +10,7 @@ from smelt.backends.gpu.devices import GPUS
 from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
 
-from . import test_convolutions, test_solvers, test_transforms
+from . import test_attention, test_convolutions, test_solvers, test_transforms
 from .needs import needs_cublas, needs_cudnn, needs_cufft, needs_cusolver, needs_gpu
 from .test_products import ALL, CASES, numbers, ran
 
@@ -57,6 +57,15 @@ def test_convolutions_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for shape, filter, options in test_convolutions.CASES.values():
             test_convolutions.ran(shape, filter, getattr(smelt, dtype), **options)
+
+
+@needs_cudnn
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_attention_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GPUS, "nvidia", ALL)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for name in test_attention.TAKEN:
+            test_attention.ran(name, getattr(smelt, dtype))
 
 
 @needs_cufft

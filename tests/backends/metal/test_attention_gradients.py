@@ -128,6 +128,25 @@ def test_tiles_are_skipped() -> None:
     assert np.isnan(keys[0, 0]).all() or np.isfinite(values[0, 0]).all()
 
 
+def windowed(q: Any, k: Any, v: Any) -> Any:
+    i, j = smelt.expand_dims(smelt.arange(q.shape[-2]), 1), smelt.arange(k.shape[-2])
+    return smelt.fast.scaled_dot_product_attention(q, k, v, scale=0.3, mask=(i >= j) & (i - j < 20))
+
+
+def later(q: Any, k: Any, v: Any) -> Any:
+    """The first keys see no query: their threadgroups have no steps."""
+    i, j = smelt.expand_dims(smelt.arange(q.shape[-2]), 1), smelt.arange(k.shape[-2])
+    return smelt.fast.scaled_dot_product_attention(q, k, v, scale=0.3, mask=i + 96 <= j)
+
+
+def test_tiles_of_several_heads_are_skipped() -> None:
+    right(
+        (masked("causal"), operands(1, 4, 2, 128, 128, 8)), (windowed, operands(2, 3, 1, 96, 96, 8)),
+        (later, operands(1, 2, 1, 64, 192, 8)), (masked("causal"), operands(1, 4, 2, 72, 72, 8)),
+    )  # fmt: skip
+    right((masked("causal"), operands(1, 4, 1, 128, 128, 16, dtype="bfloat16")), gpu="nvidia")
+
+
 BOUNDED = {
     "causal": (masked("causal"), 2),
     "window": (attended(lambda i, j: (i >= j) & (i - j < 20), float("-inf")), 4),
@@ -139,7 +158,12 @@ BOUNDED = {
 @pytest.mark.parametrize("name", BOUNDED)
 def test_what_is_known_of_masks(name: str) -> None:
     function, count = BOUNDED[name]
-    module = text.parse(harness.graph_of(gradient(function), *operands(1, 2, 2, 64, 64, 16)))
+    for groups in (2, 1) if name == "causal" else (2,):
+        _bounds_are(count, function, operands(1, 2, groups, 64, 64, 16))
+
+
+def _bounds_are(count: int, function: Callable[..., Any], shapes: Any) -> None:
+    module = text.parse(harness.graph_of(gradient(function), *shapes))
     Pipeline.parse(harness.metal.PIPELINE).run(module)
     bodies = [read_function(f) for f in functions(module).values() if f.regions[0].blocks]
     chains = [analyse_chain(f) for f in bodies if not isinstance(chain_plan(f), str)]

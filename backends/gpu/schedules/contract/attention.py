@@ -29,9 +29,10 @@ from smelt.ir.scalar import INDEX, Scalar
 from ...devices import Gpu
 from ...kernel import GpuModule
 from ..parts import split, times
-from ..schedule import ScheduledKernel
+from ..schedule import ScheduledKernel, ScratchPlan
 from .epilogue import Epilogue
 from .key_range import KeyRange, hides_later, key_range
+from .library_attention import build_library_attention
 from .positions import summed, where
 from .row_tiles import MANY_STRIPS, SIMDGROUPS, TILE, RowTiles, held_as, line_of, rounded_up, slice_of
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
@@ -47,9 +48,11 @@ COARSE = 2.0**29
 SLACK = 8.0
 
 
-def build_attention(module: GpuModule, body: Function) -> list[ScheduledKernel]:
-    """The kernel of a body that is attention."""
-    return AttentionKernel(module, analyse_attention(body)).emit()
+def build_attention(module: GpuModule, body: Function, scratch: ScratchPlan) -> list[ScheduledKernel]:
+    """The kernel of a body that is attention, or the steps around that of a library."""
+    attention = analyse_attention(body)
+    found = build_library_attention(module, attention, scratch)
+    return AttentionKernel(module, attention).emit() if found is None else found
 
 
 class AttentionKernel(RowTiles):
@@ -108,7 +111,7 @@ class AttentionKernel(RowTiles):
         seen = KeyRange()
         if self.steps > 1:
             seen = key_range(k, attention.bounds, product.rows, product.depth, self.row, self.m, self.n)
-        self._finish_rows(*self._parts(self._all_steps(seen.first, seen.end, carried)))
+        self._finish_rows(*self._parts(self._all_steps(seen, carried)))
         return self.epilogue.finish("attention", self.groups, self.threads)
 
     def _parts(self, state: Sequence[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Any]]:

@@ -101,7 +101,7 @@ class ChainKernel(RowTiles):
         batch, tile = split(k, k.group(), self.tiles, "batch", "tile", chain.batch.extent > 1)
         k.bind(chain.batch, batch)
         several = self.tiles > 1 and self.steps > 1
-        if several and chain.bounds and hides_later(chain.bounds, chain.depth.names[0]):
+        if several and chain.bounds and hides_later(chain.bounds, chain.depth.names[-1]):
             with k.named("tile"):  # those that take longest begin first
                 tile = k.const(self.tiles - 1, INDEX) - tile
         with k.named("row"):
@@ -122,7 +122,7 @@ class ChainKernel(RowTiles):
         seen = KeyRange()
         if self.steps > 1 and chain.bounds:
             seen = key_range(k, chain.bounds, chain.rows, chain.depth, self.row, self.m, self.n)
-        sums = self._all_steps(seen.first, seen.end, [zero] * (sum(self.columns) // MATRIX * self.strips))
+        sums = self._all_steps(seen, [zero] * (sum(self.columns) // MATRIX * self.strips))
         for part, columns, epilogue in zip(self._parts(sums), self.columns, self.epilogues):
             self._store(part, columns, epilogue)
         return self.epilogues[0].finish("chain", self.groups, self.threads)

@@ -18,10 +18,16 @@ from .positions import summed
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The tiles of keys from `first` to before `end`; None: from the beginning, to the end."""
+    """The tiles of keys from `first` to before `end`; None: from the beginning, to the end.
+
+    Attributes:
+        heads: so many times, one behind the other, `tiles` of them each.
+    """
 
     first: Scalar | None = None
     end: Scalar | None = None
+    heads: int = 1
+    tiles: int = 0
 
 
 def hides_later(bounds: Sequence[Index], key: str) -> bool:
@@ -35,15 +41,18 @@ def key_range(
     """The tiles that rows from `row` on see.
 
     Args:
-        bounds: none of these indices is negative where a row sees a key. depth: the loop of the keys.
-        size: rows of a threadgroup. tile: keys of a tile.
+        bounds: none of these indices is negative where a row sees a key. depth: the loop of the keys, behind those of
+            heads, perhaps. size: rows of a threadgroup. tile: keys of a tile.
     """
-    keys = depth.extent
+    name, keys = depth.variables[-1]
+    heads = depth.extent // keys
+    if heads > 1 and keys % tile:  # a tile is of two heads
+        return KeyRange()
     first: Scalar | None = None
     end: Scalar | None = None
     for bound in bounds:
-        (sign,) = (c for a, c in bound.terms if a.args == (depth.names[0],))
-        rest = Index(bound.const, [(a, c) for a, c in bound.terms if a.args != (depth.names[0],)])
+        (sign,) = (c for a, c in bound.terms if a.args == (name,))
+        rest = Index(bound.const, [(a, c) for a, c in bound.terms if a.args != (name,)])
         shift = max(0, -rest.lo)
         most = _most(k, rest + shift, rows, row, size)
         if most is None:
@@ -61,7 +70,7 @@ def key_range(
             with k.named("first"):
                 tiles = k.op("arith.divui", [hidden, k.const(tile, INDEX)], INDEX)
                 first = tiles if first is None else k.op("arith.maxui", [first, tiles], INDEX)
-    return KeyRange(first, end)
+    return KeyRange(first, end, heads, keys // tile)
 
 
 def _most(k: GpuKernel, index: Index, rows: Fused, row: Scalar, size: int) -> Scalar | None:

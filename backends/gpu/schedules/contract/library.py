@@ -62,7 +62,7 @@ def _ways(product: Product, reuse: int) -> Iterator[Way]:
     """Ways to make a product, those with little to do beside it first."""
     epilogues = list(_epilogues(product))[::-1]
     for copied, epilogue in itertools.product(_copies(product, reuse), epilogues):
-        for target, out in _targets(product, epilogue.head):
+        for target, out in targets(product, epilogue.head):
             way = Way(epilogue, target, out, {v: v.aval for v in copied})
             if product.depth.extent >= reuse or not way.rest(product):
                 yield way
@@ -189,7 +189,7 @@ def _number(v: Value) -> complex | None:
 
 # The product
 
-def _targets(product: Product, head: Value) -> Iterator[tuple[Value, Index]]:
+def targets(product: Product, head: Value) -> Iterator[tuple[Value, Index]]:
     """Where the head may be written: the value that it is then, and the offset of its element."""
     returns = product.body.returns
     if head not in returns and len(returns) == 1 and origin(returns[0]) == head:

@@ -11,6 +11,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from smelt.backends.contraction import Operand
@@ -24,6 +25,7 @@ from ...devices import Gpu
 from ...kernel import GpuKernel
 from ..parts import power_of_two, split, times
 from .epilogue import Epilogue
+from .key_range import KeyRange
 from .positions import summed, where, within
 from .row_lanes import EXCHANGED, RowLanes, Shuffled, ThroughMemory
 from .simd_matrices import MATRIX, OWN, STRIPS, Matrices
@@ -86,13 +88,15 @@ class RowTiles(ABC):
         strips: of matrices that a simdgroup has. m: rows of a threadgroup. n: what a step sums over, of `extent`.
         twice: whether threadgroup memory has room for the next step's tiles.
         in_turn: whether each of two tiles is on its way while the other is multiplied.
-        halves: the tiles. row, simd_row: where a threadgroup begins, and in it a simdgroup.
+        halves: the tiles. seen: which of them, where they are those of several heads; `end` counts them then.
+        row, simd_row: where a threadgroup begins, and in it a simdgroup.
     """
 
     k: GpuKernel
     matrices: Matrices
     lanes: RowLanes
     halves: list[Half]
+    seen: KeyRange
     row: Scalar
     simd_row: Scalar
 
@@ -259,17 +263,36 @@ class RowTiles(ABC):
     def _attend(self, first: Scalar, step: Scalar | None, state: Sequence[Any]) -> list[Any]:
         """What follows from one step, whose tiles begin at `first`."""
 
-    def _all_steps(self, first: Scalar | None, end: Scalar | None, state: Sequence[Any]) -> list[Any]:
-        """What is left of the state behind the steps from `first` to `end`: from the beginning, to the end."""
+    def _all_steps(self, seen: KeyRange, state: Sequence[Any]) -> list[Any]:
+        """What is left of the state behind the steps through the tiles that are seen."""
         k = self.k
         if self.steps == 1:
             self._bring(k.const(0, INDEX), None, self.halves)
             return self._attend(k.const(0, INDEX), None, state)
+        self.seen = KeyRange()
+        first, end = seen.first, seen.end
         begin = None if first is None else k.op("arith.minui", [first, self._last()], INDEX)
+        brought = k.const(0, INDEX) if begin is None else times(begin, self.n)
+        if seen.heads > 1:
+            with k.named("tiles"):
+                end = k.const(seen.tiles, INDEX) if end is None else end
+                count = end if first is None else k.op("arith.maxui", [end, first], INDEX) - first
+                self.seen = replace(seen, end=count)
+                first, begin, end = None, None, count * seen.heads
         halves = self.halves[:1] if self.in_turn else self.halves
-        self._bring(k.const(0, INDEX) if begin is None else times(begin, self.n), begin, halves)
+        self._bring(brought, begin, halves)
         step = self._step_in_turn if self.in_turn else self._step
         return k.counted(self.steps if end is None else end, lambda i, *state: step(i, state), state, first=first)
+
+    def _key(self, step: Scalar) -> Scalar:
+        """Where a step's tile begins."""
+        k, seen = self.k, self.seen
+        if seen.heads == 1 or seen.end is None:
+            return step * self.n
+        with k.named("tile"):
+            head = k.op("arith.divui", [step, seen.end], INDEX)
+            tile = head * seen.tiles + (step - head * seen.end)
+            return (tile if seen.first is None else tile + seen.first) * self.n
 
     def _bring(self, first: Scalar, step: Scalar | None, halves: Sequence[Half]) -> None:
         for half in halves:
@@ -294,11 +317,12 @@ class RowTiles(ABC):
 
     def _next_key(self, step: Scalar) -> tuple[Scalar, Scalar]:
         """The next step, and where it begins: of the last one the same tile once more, rather than a condition."""
-        k = self.k
+        k, seen = self.k, self.seen
         with k.named("next"):
             following = step + 1
         with k.named("next_key"):
-            return following, k.op("arith.minui", [following, self._last()], INDEX) * self.n
+            last = self._last() if seen.heads == 1 or seen.end is None else seen.end * seen.heads - 1
+            return following, self._key(k.op("arith.minui", [following, last], INDEX))
 
     def _step(self, step: Scalar, state: Sequence[Any]) -> list[Any]:
         """One step; the next one's tiles are on their way meanwhile."""
@@ -317,7 +341,7 @@ class RowTiles(ABC):
         more = k.below(following, self.steps) if alone else None
         if more is not None and self.twice:
             k.when(more, copy)
-        found = self._attend(step * self.n, step, state)
+        found = self._attend(self._key(step), step, state)
         if not self.twice:
             k.barrier()
             if more is not None:
@@ -329,8 +353,8 @@ class RowTiles(ABC):
 
     def _step_in_turn(self, step: Scalar, state: Sequence[Any]) -> list[Any]:
         """One step: its second tile is on its way while the first is multiplied, then the next one's first."""
-        self.brought = self._begin(self.halves[1], step * self.n, None)
-        found = self._attend(step * self.n, step, state)
+        self.brought = self._begin(self.halves[1], self._key(step), None)
+        found = self._attend(self._key(step), step, state)
         self.halves[0].tile.put(self.brought, None)
         self.k.barrier()
         return found
