@@ -19,7 +19,8 @@ from typing import Any
 from ..machine import number
 from ..process import Process
 from ..roofline.report import write
-from . import functions as _functions  # noqa: F401  (registers them)
+from . import attention as _attention  # noqa: F401  (registers them)
+from . import functions as _functions  # noqa: F401
 from . import kernels as _kernels  # noqa: F401
 from . import quantized as _quantized  # noqa: F401
 from . import steps as _steps  # noqa: F401

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from . import functions as _functions  # noqa: F401  (registers them)
+from . import attention as _attention  # noqa: F401  (registers them)
+from . import functions as _functions  # noqa: F401
 from . import kernels as _kernels  # noqa: F401
 from . import quantized as _quantized  # noqa: F401
 from . import steps as _steps  # noqa: F401
