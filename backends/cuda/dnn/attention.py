@@ -19,6 +19,8 @@ _POINTWISE, _POINTWISE_OPERATION, _MATMUL, _MATMUL_OPERATION, _REDUCTION, _REDUC
 _ADD, _MUL, _DIV, _SUB, _EXP, _LOG, _GREATER_EQUAL, _POSITION, _SELECT = 0, 1, 6, 9, 13, 15, 303, 501, 601
 #: cudnnReduceTensorOp_t.
 _TOTAL, _LARGEST = 0, 3
+#: Elements of which rows and where they begin are multiples.
+LINE = 8
 #: Axes of positions of queries and of keys.
 _ROWS, _COLUMNS = 2, 3
 _REFUSED = {codes.ROUNDS_SUMS, codes.CHANGES}
@@ -26,11 +28,22 @@ _REFUSED = {codes.ROUNDS_SUMS, codes.CHANGES}
 
 def plans(library: Library, attention: ScaledAttention) -> Iterator[Plan]:
     """The ways in which cuDNN can make attention, those first that it takes for the fastest."""
+    arrays = [attention.queries, attention.keys, attention.values, attention.out]
+    if attention.bias is not None:
+        arrays.append(attention.bias)
+    if not all(map(_has_aligned_lines, arrays)):
+        return
     try:
         graph = _graph(library, attention)
     except DeviceError:  # what it knows to be impossible without asking its engines
         return
     yield from graph.plans(_REFUSED, attention.workspace, compiles=True)
+
+
+def _has_aligned_lines(x: Tensor) -> bool:
+    """Whether elements that are neighbours along the last axis can be copied together, `LINE` at a time."""
+    *others, (_, last) = zip(x.shape, x.strides)
+    return last == 1 and x.offset % LINE == 0 and all(n == 1 or stride % LINE == 0 for n, stride in others)
 
 
 class _Ops:

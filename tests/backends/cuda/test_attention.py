@@ -162,6 +162,14 @@ LEFT: dict[str, tuple[Callable[..., Any], Any]] = {
         smelt.bfloat16,
     ),
     "of float32": (lambda q, k, v: attend(q, k, v, scale=0.25), smelt.float32),
+    "rows at no multiples of 16 bytes": (
+        lambda q, k, v: attend(*(smelt.concatenate([x, x], -1)[..., 1:17] for x in (q, k, v)), scale=0.25),
+        smelt.bfloat16,
+    ),
+    "rows of other lengths": (
+        lambda q, k, v: attend(*(x.reshape(2, 4, -1)[..., :480].reshape(2, 4, 32, 15) for x in (q, k, v)), scale=0.25),
+        smelt.bfloat16,
+    ),
     "keys from another position on": (
         lambda q, k, v: attend(q[:, :, :24], k, v, scale=0.25, mask="causal"), smelt.bfloat16,
     ),
@@ -217,7 +225,7 @@ def test_it_may_be_turned_off(dnn: FakeDnn) -> None:
 
 def test_steps_are_plain_data(dnn: FakeDnn) -> None:
     at = Tensor(0, "bfloat16", 0, (1, 2, 32, 16), (1024, 512, 16, 1))
-    for bias in (None, Tensor(3, "bfloat16", 4, (1, 1, 32, 32), (1024, 1024, 32, 1))):
+    for bias in (None, Tensor(3, "bfloat16", 8, (1, 1, 32, 32), (1024, 1024, 32, 1))):
         step = ScaledAttention(at, at, at, at, 0.5, True, bias, 1 << 20)
         assert step_from(step_to(step)) == step
         library = cudnn.library()
