@@ -13,7 +13,7 @@ import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
-from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, line_of, user_call
+from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, file_line, user_call
 from smelt.ir.interpreter import shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
@@ -51,6 +51,9 @@ MAX_NODES = 1000
 
 #: Seconds that it takes to find a program of a long graph, for each node: op by op most small ones take less.
 NODE = 15e-6
+
+#: Kernels for all sizes: the first graph that may have some loads them.
+_STRIDED = "smelt.lazy.strided"
 
 executables = LruCache(weigh=lambda program: program.nbytes)
 
@@ -367,7 +370,7 @@ def _call(node: Node) -> None:
         run_call(node)
     except SmeltError as error:
         if node.where is not None and error.args:
-            line = f"{node.where[0].co_filename}:{line_of(*node.where)}"
+            line = file_line(*node.where)
             if line not in str(error):
                 error.args = (f"{error}; called at {line}",)
         raise
@@ -390,7 +393,7 @@ def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:
     if said is None:
         return
     where = [n.where for n in readers if n.where and any(child is node for child, _ in n.inputs)]
-    used = f"; used at {where[0][0].co_filename}:{line_of(*where[0])}" if where else ""
+    used = f"; used at {file_line(*where[0])}" if where else ""
     raise DonatedError(at_user_line(f"{said}{used}"))
 
 
@@ -432,7 +435,8 @@ def _run_tiered(
     if known_program is None or structure.prefers_ops:
         without_sizes = _without_sizes(graph, len(order), device, structure)
     if without_sizes is not None:
-        structure.runs_by(*_strided().state_of(without_sizes))
+        way: tuple[str, bool] = locks.loaded(_STRIDED).state_of(without_sizes)
+        structure.runs_by(*way)
     begins = settings.tier != "strided"
     program = executables.get_or_wait(
         graph.key,
@@ -461,13 +465,8 @@ def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Str
     if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
     f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
-    found: OpProgram | None = _strided().program_of_function(graph.key, f, device)
+    found: OpProgram | None = locks.loaded(_STRIDED).program_of_function(graph.key, f, device)
     return found
-
-
-def _strided() -> Any:
-    """Kernels for all sizes: the first graph that may have some loads them."""
-    return locks.loaded("smelt.lazy.strided")
 
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:
