@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -10,6 +10,7 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Coordinates, Index, linearize, variables
 from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.conversion import Convert
+from smelt.ir.ops.exponential import Exp
 
 from .analysis import collect_reads, is_pointwise, operand_reads, plain_variable, reduced_axes
 from .attention import AttentionPlan, Softmax, behind_conversion, pays, softmax_before, softmax_places
@@ -64,17 +65,23 @@ def gradients_of(function: Function, features: int) -> list[Gradient]:
     Args:
         features: the most of a query and of a value.
     """
-    softmaxes: dict[OpView, tuple[Softmax, AttentionPlan]] = {}
+    softmaxes = softmaxes_of(function, features)
+    if not softmaxes:
+        return []
+    found = [g for op in function.ops if (g := _gradient(function, op, softmaxes)) is not None]
+    return list({g.softmax.exponentials: g for g in found}.values())
+
+
+def softmaxes_of(function: Function, features: int) -> dict[OpView, tuple[Softmax, AttentionPlan]]:
+    """The softmaxes that stand between two contractions, by the ops of their exponentials."""
+    found: dict[OpView, tuple[Softmax, AttentionPlan]] = {}
     for op in function.ops:
         softmax = softmax_before(op)
         if softmax is not None and pays(softmax, features):
             plan = softmax_places(function.ops, softmax)
             if not isinstance(plan, str):
-                softmaxes[softmax.exponentials] = softmax, plan
-    if not softmaxes:
-        return []
-    found = [g for op in function.ops if (g := _gradient(function, op, softmaxes)) is not None]
-    return list({g.softmax.exponentials: g for g in found}.values())
+                found[softmax.exponentials] = softmax, plan
+    return found
 
 
 def logits_of(softmax: Softmax) -> Value:
@@ -88,23 +95,30 @@ def _gradient(
     function: Function, op: OpView, softmaxes: dict[OpView, tuple[Softmax, AttentionPlan]]
 ) -> Gradient | None:
     """What is known of a gradient if an op makes the cotangent of a softmax's logits."""
-    if not isinstance(op.op, Mul):
-        return None
-    for total, exponentials in permutations(op.operands):
-        if exponentials.owner not in softmaxes or total.owner is None or not isinstance(total.owner.op, Add):
-            continue
-        softmax, plan = softmaxes[exponentials.owner]
-        for quotient, mean in permutations(total.owner.operands):
-            reduction = behind_conversion(mean).owner
-            if quotient.owner is None or not isinstance(quotient.owner.op, Div):
-                continue
-            cotangent, divisor = quotient.owner.operands
-            if reduction is None or behind_conversion(divisor) is not softmax.total.results[0]:
-                continue
-            found = _of_parts(function, softmax, plan, op, cotangent, reduction)
-            if found is not None:
-                return found
+    for exponentials, cotangent, total, reduction in parts_of(op):
+        if exponentials in softmaxes:
+            softmax, plan = softmaxes[exponentials]
+            if total is softmax.total.results[0]:
+                found = _of_parts(function, softmax, plan, op, cotangent, reduction)
+                if found is not None:
+                    return found
     return None
+
+
+def parts_of(op: OpView) -> Iterator[tuple[OpView, Value, Value, OpView]]:
+    """What an op multiplies if it makes the cotangent of a softmax's logits: the op of the exponentials, the cotangent
+    of the weights, the exponentials' total, and the reduction of both."""
+    if not isinstance(op.op, Mul):
+        return
+    for difference, exponentials in permutations(op.operands):
+        made, added = exponentials.owner, difference.owner
+        if made is None or not isinstance(made.op, Exp) or added is None or not isinstance(added.op, Add):
+            continue
+        for quotient, mean in permutations(added.operands):
+            reduction = behind_conversion(mean).owner
+            if quotient.owner is not None and isinstance(quotient.owner.op, Div) and reduction is not None:
+                cotangent, divisor = quotient.owner.operands
+                yield made, cotangent, behind_conversion(divisor), reduction
 
 
 def _of_parts(

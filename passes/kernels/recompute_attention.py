@@ -18,7 +18,8 @@ After::
 So nothing but numbers of rows goes from one pass to the other, and nothing has to be reduced over the keys; `fuse`
 makes one kernel of what is between such contractions (see `attention_chains`). The sum over keys of weights and their
 cotangents is that of the result and its cotangent over features, since both are Σ w v do (Dao et al., "FlashAttention",
-2022, appendix B). A gradient that goes through the maximum, too, adds a multiple of Σ %dx, which is 0 and left out.
+2022, appendix B). Where nobody reads the result %o, it is computed for that (`attention_products`). A gradient that
+goes through the maximum, too, adds a multiple of Σ %dx, which is 0 and left out.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ..registry import Pass, register_pass
 from ..rewrite import unplaced_functions
 from .analysis import is_pointwise, reduced_axes
 from .attention_gradient import Gradient, gradients_of, logits_of
+from .attention_products import with_products
 from .contraction_places import is_contraction
 
 #: Elementwise ops between two contractions, at most.
@@ -57,7 +59,7 @@ class RecomputeAttentionPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
-            function = read_function(operation)
+            function = with_products(module, read_function(operation), self.features)
             found, live = _gradients(function, self.features, self.half)
             if found:
                 _Rewrite(function, found, live.ops).run(module)

@@ -41,9 +41,21 @@ def gradient(function: Callable[..., Any], count: int = 3) -> Callable[..., Any]
     return both
 
 
-def right(*calls: Call, gpu: str = "simulator", chains: int = 2) -> None:
+def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Its gradient, and not its result."""
+
+    def pulled(*arrays: Any) -> tuple[Any, ...]:
+        _, *gradients = gradient(function)(*arrays)
+        return tuple(gradients)
+
+    return pulled
+
+
+def right(
+    *calls: Call, gpu: str = "simulator", chains: int = 2, of: Callable[..., Callable[..., Any]] = gradient
+) -> None:
     """Each is a kernel of attention and so many chains; the text is strict Metal, and values right in any order."""
-    graph, program = program_of([(gradient(function), shapes) for function, shapes in calls], gpu)
+    graph, program = program_of([(of(function), shapes) for function, shapes in calls], gpu)
     found = [k.schedule for k in program.kernels]
     assert (found.count("attention"), found.count("chain")) == (len(calls), chains * len(calls))
     assert not any(name.startswith("contract") for name in found)
@@ -126,6 +138,29 @@ def test_tiles_are_skipped() -> None:
     _, queries, keys, values = harness.run(program, arrays)
     assert np.isfinite(queries[0, 0, :64]).all() and np.isnan(queries[0, 0, 127]).all()
     assert np.isnan(keys[0, 0]).all() or np.isfinite(values[0, 0]).all()
+
+
+def test_where_nobody_reads_the_result() -> None:
+    right(
+        (masked("causal"), operands(1, 2, 2, 36, 36, 8)), (masked(None), operands(2, 4, 2, 24, 40, 8, 16)),
+        (by_columns, operands(1, 1, 1, 40, 48, 8)), (heads_last, operands(1, 40, 40, 2, 2, 8)), of=alone,
+    )  # fmt: skip
+    right((masked("causal"), operands(2, 4, 1, 64, 64, 16, dtype="bfloat16")), gpu="nvidia", of=alone)
+
+
+def test_the_result_is_made_as_it_would_be() -> None:
+    """Also for the gradient in one operand, of a sum, and of what reads the result once more."""
+    shapes = operands(1, 2, 2, 64, 64, 16)
+    for made in (
+        lambda q, k, v: smelt.grad(lambda x: smelt.sum(masked("causal")(x, k, v)))(q),
+        lambda q, k, v: smelt.grad(lambda x: smelt.sum(smelt.sin(plain(q, x, v))))(k),
+    ):
+        graph = harness.graph_of(made, *shapes)
+        program = harness.program_of(graph)
+        found = [k.schedule for k in program.kernels]
+        assert found.count("chain") == 1 and "attention" in found and "contract" not in found, found
+        arrays = [harness.sample(a, seed=i) for i, a in enumerate(program.arguments)]
+        harness.close(harness.run(program, arrays), harness.expected(graph, arrays), program, 2e-5)
 
 
 def windowed(q: Any, k: Any, v: Any) -> Any:
