@@ -165,7 +165,7 @@ class ScaledAttention:
     scale: float = 1.0
     causal: bool = False
     bias: Tensor | None = None
-    workspace: int = 0
+    workspace: int = field(default=0, compare=False)  # one plan, whose engine is compiled once
 
     @property
     def written(self) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -230,3 +231,4 @@ def test_steps_are_plain_data(dnn: FakeDnn) -> None:
         assert step_from(step_to(step)) == step
         library = cudnn.library()
         assert library is not None and library.find(step) is not None
+        assert library.find(replace(step, workspace=0)) is library.find(step)  # what was compiled for it
