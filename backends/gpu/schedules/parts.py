@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -141,6 +142,27 @@ def plus(x: Scalar, y: Scalar) -> Scalar:
 
 def _is_zero(x: Scalar) -> bool:
     return x is x.k.const(0, x.dtype)  # constants are kept
+
+
+def combined_up_to(k: GpuKernel, x: Scalar, combine: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
+    """What the lanes of a simdgroup up to each one have, combined in their order."""
+    lane, distance, through = k.lane(), 1, x
+    while distance < k.gpu.simd:
+        with k.named("below"):
+            other = k.shuffle(through, distance, "up")
+        with k.named("through"):
+            through = k.select(k.below(lane, distance), through, combine(other, through))
+        distance *= 2
+    return through
+
+
+def when_all(k: GpuKernel, conditions: Sequence[Scalar | None], body: Callable[[], None]) -> None:
+    """Run ``body()`` where all conditions hold; None holds everywhere."""
+    asked = [c for c in conditions if c is not None]
+    if asked:
+        k.when(functools.reduce(k.logical_and, asked), body)
+    else:
+        body()
 
 
 def each_group(k: GpuKernel, count: int, groups: int, body: Callable[[Scalar], Any]) -> None:

@@ -135,11 +135,13 @@ def _wider(aval: Aval, place: Coordinates, wide: Mapping[str, int]) -> Aval | No
     """An array whose axes along some loops are as long as these are; None where they are no axes of it."""
     shape = []
     for i, n in zip(place, aval.shape):
-        names = names_of([i]) & wide.keys()
+        if names_of([i]).isdisjoint(wide):
+            shape.append(n)
+            continue
         variable = plain_variable(i)
-        if names and (variable is None or variable.hi + 1 != n):
+        if variable is None or variable.hi + 1 != n:
             return None
-        shape.append(wide[variable.args[0]] if names else n)
+        shape.append(wide[variable.args[0]])
     return Aval(tuple(shape), aval.dtype)
 
 

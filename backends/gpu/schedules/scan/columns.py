@@ -17,7 +17,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from ...devices import Gpu
 from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
-from ..parts import Part, each_group, plus, power_of_two, split, times
+from ..parts import Part, each_group, plus, power_of_two, split, times, when_all
 from ..schedule import ScheduledKernel, ScratchPlan
 from .scanning import Pieces, Scan, chunks_of, scan_kernels
 from .team import Team
@@ -157,18 +157,13 @@ def _column_kernel(
 
             def store(j: Scalar) -> None:
                 slot = plus(first, j)
-                inside = [] if exact else [k.below(slot, n)]
-                inside += [] if valid is None else [valid]
 
                 def put() -> None:
                     after = scan.combine(k, prefix, k.read(team.line, j))
                     with k.at_position(scan.along, (n - 1) - slot if reverse else slot):
                         k.store(after, out, scan.place)
 
-                if inside:
-                    k.when(functools.reduce(k.logical_and, inside), put)
-                else:
-                    put()
+                when_all(k, [None if exact else k.below(slot, n), valid], put)
 
             k.unrolled(shape.items, store)
 
@@ -176,8 +171,7 @@ def _column_kernel(
         carry = k.read(totals, piece) if out is not None and totals is not None else scan.identity(k)
         total = team.scan(start, last, carry, fill, drain if out is not None else None)
         if out is None and totals is not None:
-            mine = team.member.eq(0)
-            k.when(mine if valid is None else k.logical_and(mine, valid), lambda: k.write(total, totals, piece))
+            when_all(k, [team.member.eq(0), valid], lambda: k.write(total, totals, piece))
 
     groups = team.over(scan.rows, chunks, each)
     held = scan.rows * chunks * compute_dtype(scan.x.dtype).size if totals else 0
@@ -210,12 +204,11 @@ def _before_kernel(part: Part, scan: Scan, chunks: int) -> ScheduledKernel:
         def drain(first: Scalar, prefix: Scalar) -> None:
             def store(j: Scalar) -> None:
                 slot = plus(first, j)
-                inside = k.below(slot, chunks)
-                if valid is not None:
-                    inside = k.logical_and(inside, valid)
-                k.when(
-                    inside, lambda: k.write(scan.combine(k, prefix, k.read(team.line, j)), totals, place(slot))
-                )
+
+                def put() -> None:
+                    k.write(scan.combine(k, prefix, k.read(team.line, j)), totals, place(slot))
+
+                when_all(k, [k.below(slot, chunks), valid], put)
 
             k.unrolled(shape.items, store)
 

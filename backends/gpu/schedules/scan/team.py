@@ -12,7 +12,7 @@ from collections.abc import Callable
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel
-from ..parts import each_group, plus, times
+from ..parts import combined_up_to, each_group, plus, times
 
 
 class Team:
@@ -172,15 +172,9 @@ class Team:
 
     def _exchange(self, through: Scalar) -> tuple[Scalar, Scalar]:
         """What the threads before have, and what all have, from the total of each thread's items."""
-        k, combine = self.k, self.combine
-        lane, distance = k.lane(), 1
-        while distance < k.gpu.simd:
-            with k.named("below"):
-                other = k.shuffle(through, distance, "up")
-            with k.named("through"):
-                through = k.select(k.below(lane, distance), through, combine(other, through))
-            distance *= 2
-        before = k.select(lane.eq(0), self.identity, k.shuffle(through, 1, "up"))
+        k = self.k
+        through = combined_up_to(k, through, self.combine)
+        before = k.select(k.lane().eq(0), self.identity, k.shuffle(through, 1, "up"))
         if self.totals is None:
             return before, self._from_last(through)
         return self._across(before, through)

@@ -18,7 +18,7 @@ from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ...devices import Gpu
 from ...kernel import GpuModule
-from ..parts import each_group, plus, power_of_two, split, start_part, times
+from ..parts import each_group, plus, power_of_two, split, start_part, times, when_all
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan
 from .runs import neutral
 from .scattering import Scattering
@@ -85,79 +85,97 @@ def apply_private(
     """The kernels that apply all updates."""
     held = compute_dtype(what.x.dtype)
     partial = scratch.take(Aval((shape.targets * shape.window * shape.pieces,), held))
-    return [_pieces_kernel(module, what, shape, partial), _targets_kernel(module, what, shape, partial)]
+    return [_PiecesKernel(module, what, shape, partial).build(), _targets_kernel(module, what, shape, partial)]
 
 
-def _pieces_kernel(module: GpuModule, what: Scattering, shape: PrivateShape, partial: Scratch) -> ScheduledKernel:
-    """Each threadgroup applies the updates of a piece to targets of its threads' own."""
-    part = start_part(module, what.body, "_private", what.reads, [("partial", partial)])
-    k, (memory,) = part.k, part.extra
-    threads, across, lines = shape.threads, shape.across, shape.lines
-    one_each = shape.items != what.count  # elements of updates are scattered, each by itself
-    items = what.axes(range(what.updates.ndim if one_each else what.lead))
-    window = Fused([]) if one_each else what.axes([what.lead + a for a in range(what.x.ndim)])
-    own = k.shared(shape.targets * threads, partial.aval.dtype, name="own")
-    line, column = split(k, k.thread(), across, "line", "column")
-    zero = k.const(0, INDEX)
-    count = shape.blocks * shape.pieces
-    groups = max(1, min(k.gpu.groups, count))
-    guarded = shape.window % across > 0  # the last block of a window is not full
+class _PiecesKernel:
+    """A kernel each of whose threadgroups applies the updates of a piece to targets of its threads' own.
 
-    def update(_: Scalar) -> None:
-        inside, target = what.target(k)
+    Attributes:
+        memory: where what a piece has for each target goes.
+        own: elements of each thread for all targets. line, column: of the thread.
+        guarded: the last block of a window is not full.
+    """
 
-        def apply() -> None:
-            number = target if shape.window == 1 else k.op(
-                "arith.divui", [target, k.const(shape.window, INDEX)], INDEX
-            )  # fmt: skip
-            slot = number * threads + k.thread()
-            k.write(what.combine(k, k.read(own, slot), k.value(what.updates, what.at)), own, slot)
+    def __init__(self, module: GpuModule, what: Scattering, shape: PrivateShape, partial: Scratch):
+        self.what, self.shape, self.partial = what, shape, partial
+        self.part = start_part(module, what.body, "_private", what.reads, [("partial", partial)])
+        self.k, (self.memory,) = self.part.k, self.part.extra
+        k, self.guarded = self.k, shape.window % shape.across > 0
+        one_each = shape.items != what.count  # elements of updates are scattered, each by itself
+        self.items = what.axes(range(what.updates.ndim if one_each else what.lead))
+        self.window = Fused([]) if one_each else what.axes([what.lead + a for a in range(what.x.ndim)])
+        self.own = k.shared(shape.targets * shape.threads, partial.aval.dtype, name="own")
+        self.line, self.column = split(k, k.thread(), shape.across, "line", "column")
 
-        k.when(inside, apply)
+    def build(self) -> ScheduledKernel:
+        shape, what = self.shape, self.what
+        count = shape.blocks * shape.pieces
+        groups = max(1, min(self.k.gpu.groups, count))
 
-    def fold(piece: Scalar, block: Scalar, o: Scalar) -> None:
-        """Write what all lines have for element `o` of the targets' parts in this block."""
-        target, c = split(k, o, across, "target", "place")
+        def each(at: Scalar) -> None:
+            self._piece(at)
+            if groups < count:
+                self.k.barrier()  # before the elements are reset
 
-        def of_line(s: Scalar) -> Scalar:
-            return k.read(own, target * threads + plus(times(s, across), c))
+        each_group(self.k, count, groups, each)
+        flops = what.op.op.flops * what.updates.aval.size
+        return self.part.finish("scatter", groups, shape.threads, 0, self.partial.aval.nbytes, flops)
 
-        (total,) = k.for_(
-            k.const(1, INDEX), k.const(lines, INDEX), lambda s, x: [what.combine(k, x, of_line(s))], [of_line(zero)]
-        )
-        e = plus(times(block, across), c)
-
-        def write() -> None:
-            result = plus(times(target, shape.window), e)
-            k.write(total, memory, plus(times(result, shape.pieces), piece))
-
-        if guarded:
-            k.when(k.below(e, shape.window), write)
-        else:
-            write()
-
-    def each(at: Scalar) -> None:
+    def _piece(self, at: Scalar) -> None:
+        """Apply the updates of a piece to a block of the window, and write what all lines have."""
+        k, shape, zero = self.k, self.shape, self.k.const(0, INDEX)
         piece, block = split(k, at, shape.blocks, "piece", "block", shape.pieces > 1)
-        place = plus(times(block, across), column)
-        if guarded:
+        place = plus(times(block, shape.across), self.column)
+        if self.guarded:
             place = k.op("arith.minui", [place, k.const(shape.window - 1, INDEX)], INDEX)
-        nothing = neutral(k, what)
-        k.for_(zero, k.const(shape.targets, INDEX), lambda t: k.write(nothing, own, t * threads + k.thread()))
-        k.bind(window, place)
+        nothing = neutral(k, self.what)
+        k.for_(zero, k.const(shape.targets, INDEX), lambda t: k.write(nothing, self.own, self._slot(t)))
+        k.bind(self.window, place)
         with k.named("first"):
             first = times(piece, shape.own)
         with k.named("last"):
             last = k.op("arith.minui", [first + shape.own, k.const(shape.items, INDEX)], INDEX)
-        k.loop(items, plus(first, line), last, update, step=lines)
+        k.loop(self.items, plus(first, self.line), last, self._update, step=shape.lines)
         k.barrier()
-        elements = k.const(shape.targets * across, INDEX)
-        k.for_(k.thread(), elements, lambda o: fold(piece, block, o), step=threads)
-        if groups < count:
-            k.barrier()  # before the elements are reset
+        elements = k.const(shape.targets * shape.across, INDEX)
+        k.for_(k.thread(), elements, lambda o: self._fold(piece, block, o), step=shape.threads)
 
-    each_group(k, count, groups, each)
-    flops = what.op.op.flops * what.updates.aval.size
-    return part.finish("scatter", groups, threads, 0, partial.aval.nbytes, flops)
+    def _slot(self, target: Scalar) -> Scalar:
+        """Where the thread's own element for a target lies."""
+        return target * self.shape.threads + self.k.thread()
+
+    def _update(self, _: Scalar) -> None:
+        """Apply one update, if its target is inside."""
+        k, what, window = self.k, self.what, self.shape.window
+        inside, target = what.target(k)
+
+        def apply() -> None:
+            number = target if window == 1 else k.op("arith.divui", [target, k.const(window, INDEX)], INDEX)
+            slot = self._slot(number)
+            k.write(what.combine(k, k.read(self.own, slot), k.value(what.updates, what.at)), self.own, slot)
+
+        k.when(inside, apply)
+
+    def _fold(self, piece: Scalar, block: Scalar, o: Scalar) -> None:
+        """Write what all lines have for element `o` of the targets' parts in this block."""
+        k, what, shape = self.k, self.what, self.shape
+        target, c = split(k, o, shape.across, "target", "place")
+
+        def of_line(s: Scalar) -> Scalar:
+            return k.read(self.own, target * shape.threads + plus(times(s, shape.across), c))
+
+        (total,) = k.for_(
+            k.const(1, INDEX), k.const(shape.lines, INDEX), lambda s, x: [what.combine(k, x, of_line(s))],
+            [of_line(k.const(0, INDEX))],
+        )  # fmt: skip
+        e = plus(times(block, shape.across), c)
+
+        def write() -> None:
+            result = plus(times(target, shape.window), e)
+            k.write(total, self.memory, plus(times(result, shape.pieces), piece))
+
+        when_all(k, [k.below(e, shape.window) if self.guarded else None], write)
 
 
 def _targets_kernel(module: GpuModule, what: Scattering, shape: PrivateShape, partial: Scratch) -> ScheduledKernel:

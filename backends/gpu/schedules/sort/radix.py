@@ -8,6 +8,7 @@ begin, ranks become places. Equal digits keep their order, so digits may follow 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel
-from ..parts import plus, split, times
+from ..parts import combined_up_to, plus, split, times
 
 #: Bits of a digit, at most: so many that a threadgroup has a thread for each digit.
 DIGIT_BITS = 8
@@ -205,11 +206,7 @@ class RadixTile:
 def sum_before(k: GpuKernel, x: Scalar, totals: Memory, team: int, teams: int = 1) -> Scalar:
     """The sum of x of all threads before this one in its team of so many; `totals`: room for one of each simdgroup."""
     simd, zero = k.gpu.simd, k.const(0, x.dtype)
-    upto, distance = x, 1
-    while distance < simd:
-        other = k.shuffle(upto, distance, "up")
-        upto = upto + k.select(k.below(k.lane(), distance), zero, other)
-        distance *= 2
+    upto = combined_up_to(k, x, operator.add)
     k.when(k.lane().eq(simd - 1), lambda: k.write(upto, totals, k.simdgroup()))
     k.barrier()
     count = team // simd

@@ -146,89 +146,110 @@ class Buffers:
 
 def block_kernel(module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout) -> ScheduledKernel:
     """Sort rows of at most `block` elements, a threadgroup to several of them."""
-    layout, dtype = what.layout, what.dtype
-    buffers = Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
-    k = buffers.k
-    rows = max(1, min(SHARED_BLOCK // block, power_of_two(layout.rows)))
-    runs = -(-layout.length // block)
-    elements = rows * block
-    threads = max(k.gpu.simd, elements // 2)
-    blocks = -(-layout.rows // rows) * runs
-    groups = max(1, min(k.gpu.groups, blocks))
-    # Equal integers are the same: where only the keys are wanted, nothing has to say which came first.
-    tagged = dtype.is_inexact or target.order is not None
-    keys = k.shared(elements, dtype, stored=True, name="block_keys")
-    tags = k.shared(elements, dtypes.uint32, name="block_order") if tagged else None
-    thread = k.thread()
+    return _BlockKernel(module, what, block, target, out).build()
 
-    def each(at: Scalar) -> None:
-        first_row, run = split(k, at, runs, "row", "run", layout.rows > rows)
-        with k.named("row"):
-            first_row = times(first_row, rows)
-        with k.named("start"):
-            start = times(run, block)
 
-        def place(half: int) -> tuple[Scalar, Scalar, Scalar]:
-            """Of the thread's first or second element: where it is in threadgroup memory, its row, its position."""
-            with k.named("slot"):
-                e = thread + half * threads if half else thread
-            if rows == 1:
-                return e, first_row, plus(start, e)
-            if layout.inner > 1:  # neighbouring threads take neighbouring rows, which lie side by side
-                i, row = split(k, e, rows, "i", "row")
-                return row * block + i, first_row + row, plus(start, i)
-            row, i = split(k, e, block, "row", "i")
-            return e, first_row + row, plus(start, i)
+class _BlockKernel:
+    """A kernel whose threadgroups sort blocks in their memory.
 
-        halves = range(2) if elements // 2 >= k.gpu.simd else range(1)
+    Attributes:
+        rows: that share a threadgroup. elements: of all of them.
+        keys, tags: in threadgroup memory: keys, and where they came from.
+    """
 
-        def inside(row: Scalar, i: Scalar) -> Scalar:
-            found = k.below(i, layout.length)
-            if layout.rows % rows:
-                found = k.logical_and(found, k.below(row, layout.rows))
-            return found
+    def __init__(self, module: GpuModule, what: Sorted, block: int, target: Pair, out: Layout):
+        self.what, self.layout, self.block, self.out = what, what.layout, block, out
+        self.buffers = Buffers(module, what, "_blocks", [("keys", what.keys), *target.buffers("out_")])
+        self.k = k = self.buffers.k
+        self.rows = max(1, min(SHARED_BLOCK // block, power_of_two(what.layout.rows)))
+        self.elements = self.rows * block
+        self.threads = max(k.gpu.simd, self.elements // 2)
+        # Equal integers are the same: where only the keys are wanted, nothing has to say which came first.
+        tagged = what.dtype.is_inexact or target.order is not None
+        self.keys = k.shared(self.elements, what.dtype, stored=True, name="block_keys")
+        self.tags = k.shared(self.elements, dtypes.uint32, name="block_order") if tagged else None
 
-        def in_memory(half: int, body: Callable[[Scalar, Scalar, Scalar], None]) -> None:
-            slot, row, i = place(half)
-            if elements < k.gpu.simd:  # more threads than elements
-                k.when(k.below(thread, elements), lambda: body(slot, row, i))
-            else:
-                body(slot, row, i)
+    def build(self) -> ScheduledKernel:
+        k, layout, block = self.k, self.layout, self.block
+        thread, runs = k.thread(), -(-layout.length // block)
+        blocks = -(-layout.rows // self.rows) * runs
+        groups = max(1, min(k.gpu.groups, blocks))
+        halves = range(2) if self.elements // 2 >= k.gpu.simd else range(1)
 
-        def load(slot: Scalar, row: Scalar, i: Scalar) -> None:
-            with k.named("key"):
-                key = k.if_(
-                    inside(row, i),
-                    lambda: k.read(buffers.memory["keys"], layout.offset(k, row, i)),
-                    lambda: last_key(k, dtype),
-                    dtype,
-                )
-            k.write(key, keys, slot)
-            if tags is not None:
-                k.write(k.convert(i, dtypes.uint32), tags, slot)
+        def each(at: Scalar) -> None:
+            first_row, run = split(k, at, runs, "row", "run", layout.rows > self.rows)
+            with k.named("row"):
+                first_row = times(first_row, self.rows)
+            with k.named("start"):
+                start = times(run, block)
+            for half in halves:
+                self._in_memory(half, first_row, start, self._load)
+            k.barrier()
+            _network(k, thread, self.elements, block, self.keys, self.tags)
+            for half in halves:
+                self._in_memory(half, first_row, start, self._store)
+            if groups < blocks:
+                k.barrier()  # before threadgroup memory is filled again
 
-        def store(slot: Scalar, row: Scalar, i: Scalar) -> None:
-            def put() -> None:
-                with k.named("at"):
-                    offset = out.offset(k, row, i)
-                buffers.write("out_keys", k.read(keys, slot), offset)
-                if tags is not None:
-                    buffers.write("out_order", k.read(tags, slot), offset)
+        each_group(k, blocks, groups, each)
+        steps = block.bit_length() * (block.bit_length() - 1) // 2
+        return self.buffers.finish("sort", groups, self.threads, layout.size * steps)
 
-            k.when(inside(row, i), put)
+    def _in_memory(
+        self, half: int, first_row: Scalar, start: Scalar, body: Callable[[Scalar, Scalar, Scalar], None]
+    ) -> None:
+        """Run ``body(slot, row, i)`` for the thread's first or second element, if it has one."""
+        k = self.k
+        slot, row, i = self._place(half, first_row, start)
+        if self.elements < k.gpu.simd:  # more threads than elements
+            k.when(k.below(k.thread(), self.elements), lambda: body(slot, row, i))
+        else:
+            body(slot, row, i)
 
-        for half in halves:
-            in_memory(half, load)
-        k.barrier()
-        _network(k, thread, elements, block, keys, tags)
-        for half in halves:
-            in_memory(half, store)
-        if groups < blocks:
-            k.barrier()  # before threadgroup memory is filled again
+    def _place(self, half: int, first_row: Scalar, start: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Of the thread's first or second element: where it is in threadgroup memory, its row, its position."""
+        k, rows, block = self.k, self.rows, self.block
+        with k.named("slot"):
+            e = k.thread() + half * self.threads if half else k.thread()
+        if rows == 1:
+            return e, first_row, plus(start, e)
+        if self.layout.inner > 1:  # neighbouring threads take neighbouring rows, which lie side by side
+            i, row = split(k, e, rows, "i", "row")
+            return row * block + i, first_row + row, plus(start, i)
+        row, i = split(k, e, block, "row", "i")
+        return e, first_row + row, plus(start, i)
 
-    each_group(k, blocks, groups, each)
-    steps = block.bit_length() * (block.bit_length() - 1) // 2
-    return buffers.finish("sort", groups, threads, layout.size * steps)
+    def _inside(self, row: Scalar, i: Scalar) -> Scalar:
+        k, layout = self.k, self.layout
+        found = k.below(i, layout.length)
+        if layout.rows % self.rows:
+            found = k.logical_and(found, k.below(row, layout.rows))
+        return found
+
+    def _load(self, slot: Scalar, row: Scalar, i: Scalar) -> None:
+        k, dtype = self.k, self.what.dtype
+        with k.named("key"):
+            key = k.if_(
+                self._inside(row, i),
+                lambda: k.read(self.buffers.memory["keys"], self.layout.offset(k, row, i)),
+                lambda: last_key(k, dtype),
+                dtype,
+            )
+        k.write(key, self.keys, slot)
+        if self.tags is not None:
+            k.write(k.convert(i, dtypes.uint32), self.tags, slot)
+
+    def _store(self, slot: Scalar, row: Scalar, i: Scalar) -> None:
+        k = self.k
+
+        def put() -> None:
+            with k.named("at"):
+                offset = self.out.offset(k, row, i)
+            self.buffers.write("out_keys", k.read(self.keys, slot), offset)
+            if self.tags is not None:
+                self.buffers.write("out_order", k.read(self.tags, slot), offset)
+
+        k.when(self._inside(row, i), put)
 
 
 def _network(k: GpuKernel, thread: Scalar, elements: int, block: int, keys: Memory, tags: Memory | None) -> None:
