@@ -8,7 +8,7 @@ instantiations with ``host_name`` become entries.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from smelt.backends.gpu.devices import METAL
@@ -284,11 +284,29 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
     text = with_constants(without_comments(text), constants or {})
     text = single_precision(without_coherence(text))
     host_names = {name: "".join(re.findall(r'"([^"]*)"', given)) for given, name in _HOST_NAME.findall(text)}
-    instances: list[tuple[int, str, str]] = []
+    text, instances = _instances(text)
+    text = re.sub(r"\[\[\s*(?:[^\[\]]*,)?\s*(kernel|vertex|fragment)\s*(?:,[^\[\]]*)?\]\]", r"\1", text)
+    text = re.sub(r"\bconst\s+constant\b|\bconstant\s+const\b", "constant", text)
+    # Attributes between `kernel` and its parameters are of no use here.
+    text = re.sub(r"(?<=\bkernel\b)(?:\s*\[\[[^\]]*\]\])+", _lines_alone, text)
+    text = re.sub(r"(?:\[\[[^\]]*\]\]\s*)+(?=kernel\b)", _lines_alone, text)
+    plain = merged(_ATTRIBUTE.sub(_lines_alone, text))
+    entries = _entries(text, host_names, instances, _synchronizing(plain))
+    return Source(_declared(plain, threadgroup), entries)
 
-    def instance(found: re.Match[str]) -> str:
-        name = "".join(re.findall(r'"([^"]*)"', found.group(1)))
-        rest = found.group(2).strip()
+
+def _lines_alone(found: re.Match[str]) -> str:
+    """What is left of a match: its ends of lines, so that errors name the right one."""
+    return " " + "\n" * found.group(0).count("\n")
+
+
+def _instances(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The text without explicit instances of kernels that are templates; of each the name and what it is one of."""
+    found: list[tuple[int, str, str]] = []
+
+    def take(instance: re.Match[str]) -> str:
+        name = "".join(re.findall(r'"([^"]*)"', instance.group(1)))
+        rest = instance.group(2).strip()
         if rest.startswith("decltype"):
             rest = rest[close(rest, rest.index("(")) + 1 :].strip()
         else:
@@ -299,37 +317,35 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
             if character == "(" and depth == 0:
                 rest = rest[:at]
                 break
-        instances.append((found.start(), name, rest.strip()))
-        return "\n" * found.group(0).count("\n")
+        found.append((instance.start(), name, rest.strip()))
+        return "\n" * instance.group(0).count("\n")
 
     place = _qualified(text)
-    text = _INSTANCE.sub(instance, text)
-    instances = [(at, name, place(at) + rest) for at, name, rest in instances]
-    text = re.sub(r"\[\[\s*(?:[^\[\]]*,)?\s*(kernel|vertex|fragment)\s*(?:,[^\[\]]*)?\]\]", r"\1", text)
-    text = re.sub(r"\bconst\s+constant\b|\bconstant\s+const\b", "constant", text)
+    left = _INSTANCE.sub(take, text)
+    return left, [(name, place(at) + rest) for at, name, rest in found]
 
-    # Attributes between `kernel` and its parameters are of no use here.
-    def drop(found: re.Match[str]) -> str:
-        return " " + "\n" * found.group(0).count("\n")
 
-    text = re.sub(r"(?<=\bkernel\b)(?:\s*\[\[[^\]]*\]\])+", drop, text)
-    text = re.sub(r"(?:\[\[[^\]]*\]\]\s*)+(?=kernel\b)", drop, text)
+def _entries(
+    text: str, host_names: Mapping[str, str], instances: Sequence[tuple[str, str]], reaches: Callable[[str], bool]
+) -> dict[str, Entry]:
+    """The kernels of a text, by the names that a host calls them by.
 
+    Args:
+        reaches: whether a function of a name waits for others of its threadgroup.
+    """
     templates: dict[str, tuple[list[str], str]] = {}
+    place, places = _qualified(text), dict[str, str]()
     for found in _KERNEL.finditer(text):
-        opening = found.end() - 1
+        opening, name = found.end() - 1, found.group(1)
         written = text[opening + 1 : close(text, opening)]
-        templates.setdefault(found.group(1), (_template_names(text, found.start()), written))
-    place = _qualified(text)
-    places = {found.group(1): place(found.start()) for found in _KERNEL.finditer(text)}
-    plain = merged(_ATTRIBUTE.sub(drop, text))
-    reaches = _synchronizing(plain)
+        templates.setdefault(name, (_template_names(text, found.start()), written))
+        places[name] = place(found.start())
     entries: dict[str, Entry] = {}
     for name, (arguments, written) in templates.items():
         if not arguments:
             host = host_names.get(name, name)
             entries[host] = Entry(host, places[name] + name, _parameters(written), reaches(name))
-    for _, name, expression in instances:
+    for name, expression in instances:
         base = expression.split("<")[0].strip().rpartition("::")[2]
         if base not in templates:
             raise SimulatorError(f"host_name {name!r}: there is no kernel {base!r} to instantiate")
@@ -338,7 +354,11 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
         for argument, value in zip(arguments, given):
             written = re.sub(rf"\b{re.escape(argument)}\b", value.replace("\\", r"\\"), written)
         entries[name] = Entry(name, expression, _parameters(written), reaches(base))
+    return entries
 
+
+def _declared(text: str, threadgroup: Callable[[int, str, str, str], str]) -> str:
+    """The text with what `threadgroup` makes of the variables of threadgroups, in place of them."""
     count = 0
 
     def declare(found: re.Match[str]) -> str:
@@ -352,4 +372,4 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
             count += 1
         return out + "\n" * (found.group(0).count("\n") - out.count("\n"))
 
-    return Source(_THREADGROUP.sub(declare, plain), entries)
+    return _THREADGROUP.sub(declare, text)
