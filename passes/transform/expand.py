@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, function_named, functions, new_function, read_function, symbols
+from smelt.ir.builder import (
+    CALL,
+    Builder,
+    Function,
+    fresh_name,
+    function_named,
+    functions,
+    new_function,
+    read_function,
+    symbols,
+)
 from smelt.ir.dialect import context
 
 from ..call_graph import ground_functions
@@ -16,14 +26,27 @@ from ..rewrite import argument_locations, contains, has_rules, mentions
 def _calling(module: Any, function: Function) -> Function:
     """A function that calls `function` and does nothing else, so that a transformation meets a call."""
     name = f"{function.name}_call"
-    if name not in symbols(module):
-        results = [r.aval for r in function.returns]
-        _, arguments, b = new_function(
-            module, name, [a.aval for a in function.arguments], results, function.mlir.location, before=function.mlir,
-            argument_locations=argument_locations(function),
-        )  # fmt: skip
-        b.return_(b.call(function.name, arguments, results))
-    return function_named(module, name)
+    if name in symbols(module):
+        made = function_named(module, name)
+        if _only_calls(made, function):
+            return made
+        name = fresh_name(module, name)  # that of another function, of the user
+    results = [r.aval for r in function.returns]
+    operation, arguments, b = new_function(
+        module, name, [a.aval for a in function.arguments], results, function.mlir.location, before=function.mlir,
+        argument_locations=argument_locations(function),
+    )  # fmt: skip
+    b.return_(b.call(function.name, arguments, results))
+    return read_function(operation)
+
+
+def _only_calls(made: Function, function: Function) -> bool:
+    """Whether a function is what `_calling` makes of another one."""
+    if len(made.ops) != 1 or made.ops[0].op is not CALL or has_rules(made.mlir):
+        return False
+    (call,) = made.ops
+    whole = call.operands == tuple(made.arguments) and call.results == tuple(made.returns)
+    return whole and call.attrs["callee"] == function.name
 
 
 def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:

@@ -74,6 +74,34 @@ def test_transformation_of_a_function_with_rules_itself():
     np.testing.assert_allclose(dw, 3 * ct * np.exp(X))
 
 
+def test_another_function_may_be_called_like_a_call_of_one_with_rules():
+    """A transformation meets a call of a function with rules, for which a function is made: never one that there is."""
+    w, ct = np.array([2.0, 3.0, 4.0]), np.array([1.0, 10.0, 100.0])
+    pull = f"({T}, {T}, {T}) -> ({T}, {T}, {T})"
+    other = f"""
+func.func private @g_call(%x: {T}, %w: {T}) -> {T} {{
+  %0 = "smelt.sub"(%x, %w) : {F2}
+  return %0 : {T}
+}}
+func.func private @both(%x: {T}, %w: {T}, %ct: {T}) -> ({T}, {T}) {{
+  %g = func.constant @g : {F2}
+  %d = "smelt.vjp"(%g) {{wrt = array<i64: 0, 1>, seeds = array<i64: 0>}} : ({F2}) -> ({pull})
+  %h = func.constant @g_call : {F2}
+  %e = "smelt.vjp"(%h) {{wrt = array<i64: 0, 1>, seeds = array<i64: 0>}} : ({F2}) -> ({pull})
+  %r:3 = func.call_indirect %d(%x, %w, %ct) : {pull}
+  %s:3 = func.call_indirect %e(%x, %w, %ct) : {pull}
+  return %r#1, %s#1 : {T}, {T}
+}}
+func.func @main(%x: {T}, %w: {T}, %ct: {T}) -> ({T}, {T}) {{
+  %r:2 = call @both(%x, %w, %ct) : ({T}, {T}, {T}) -> ({T}, {T})
+  return %r#0, %r#1 : {T}, {T}
+}}
+"""
+    ruled, plain = run(RULED + other, X, w, ct)
+    np.testing.assert_allclose(ruled, 2 * ct * np.exp(X) * w)
+    np.testing.assert_allclose(plain, ct)
+
+
 def test_derivative_of_a_batch_uses_the_rule():
     """An argument that is not batched gets the sum over the batch."""
     batched, pull = f"({M}, {T}) -> {M}", f"({M}, {T}, {M}) -> ({M}, {M}, {T})"
