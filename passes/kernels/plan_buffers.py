@@ -36,11 +36,10 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import IRError, OutOfMemoryError, at_user_line
 
 from ..registry import Pass, register_pass
+from ..rewrite import ARENA_BYTES
 from .analysis import is_row_reduction
 
 ALIGNMENT = 64
-#: The attribute of a planned function that holds the size of its arena.
-ARENA_BYTES = "smelt.arena_bytes"
 #: Kernels may write arrays of this size in whole aligned lines, wherever they lie in a stacked array.
 LARGE = 1 << 20
 
@@ -200,8 +199,8 @@ def scratch_bytes(op: OpView, found: dict[str, Any]) -> int:
     total = 0
     for inner in read_function(body).ops:
         if is_row_reduction(inner):
-            size = max(1, inner.results[0].aval.size) * chunks
-            total += 2 * (-(-size * 8 // ALIGNMENT) * ALIGNMENT)
+            count, held = max(1, inner.results[0].aval.size) * chunks, max(8, inner.operands[0].dtype.size)
+            total += 2 * (-(-count * held // ALIGNMENT) * ALIGNMENT)  # what was found so far, and where
     return total
 
 
