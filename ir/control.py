@@ -39,22 +39,32 @@ class ControlOp(Op):
     """An op that runs functions of the module. It is no op of the registry: its rules are in passes.
 
     Attributes:
-        callees: names of the attributes that hold functions.
-        test: that of them whose function says whether there is another step; empty where there is none.
+        parts: what its operands are, in order; of those with dots there are any number.
+        callees: names of the attributes that hold functions. options: of the others.
+        test: that of `callees` whose function says whether there is another step; empty where there is none.
     """
 
     num_results = -1
     kind = "control"
 
-    def __init__(self, name: str, callees: Sequence[str], test: str = ""):
-        self.name, self.callees, self.test = name, tuple(callees), test  # type: ignore[misc]
+    def __init__(
+        self, name: str, parts: Sequence[str], callees: Sequence[str], options: Sequence[str] = (), test: str = ""
+    ):
+        self.name, self.test = name, test  # type: ignore[misc]
+        self.parts, self.callees, self.options = tuple(parts), tuple(callees), tuple(options)
 
 
-COND = ControlOp("cond", ("branches",))  #: attrs: branches (tuple of names)
-WHILE = ControlOp("while", ("cond", "body"), test="cond")  #: attrs: cond, body, constants (their number)
+#: attrs: branches (tuple of names)
+COND = ControlOp("cond", ("index", "args..."), ("branches",))
+#: attrs: cond, body, constants (their number)
+WHILE = ControlOp("while", ("constants...", "carry..."), ("cond", "body"), ("constants",), test="cond")
 #: attrs: body, constants, carries (numbers), length, reverse; checkpoint (False if missing): reverse mode
 #: keeps only the carry of each step, and computes the rest again
-SCAN = ControlOp("scan", ("body",))
+SCAN = ControlOp(
+    "scan", ("constants...", "carry...", "xs..."), ("body",),
+    ("constants", "carries", "length", "reverse", "checkpoint"),
+)  # fmt: skip
+CONTROL_OPS = (COND, WHILE, SCAN)
 
 #: Upstream ops that stand in a function only to serve control flow.
 HELPERS = ("tensor.extract", "tensor.empty", "arith.constant", "arith.index_cast")

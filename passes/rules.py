@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from smelt.ir import locks
@@ -34,9 +34,11 @@ class FunctionRules(ABC):
 
     Attributes:
         partitions_unused: whether `partition` is for the op even where nobody reads the results that are not linear.
+        not_transposable: why `transpose` always raises; empty where it does not.
     """
 
     partitions_unused: ClassVar[bool] = False
+    not_transposable: ClassVar[str] = ""
 
     # Batching
 
@@ -94,7 +96,7 @@ _rules: dict[str, FunctionRules] = {}
 R = TypeVar("R", bound=type[FunctionRules])
 
 
-def register_rules(name: str) -> Any:
+def register_rules(name: str) -> Callable[[R], R]:
     """Class decorator: the rules of the op called `name`."""
 
     def register(cls: R) -> R:

@@ -31,17 +31,6 @@ def list_passes() -> tuple[str, list[str]]:
 HEADER = ("op", "kind", "operands", "attributes", "infer", "reference", "derivative", "batch", "lower")
 
 
-#: Control flow: ops of upstream's scf over functions of the module (`smelt.ir.control`). Their rules are
-#: in the passes, so they stand in no registry: operands, attributes, derivative, lower.
-CONTROL = {
-    "cond": ("index,args...", "branches", "jvp+transpose", "branch"),
-    "while": ("constants...,carry...", "cond,body,constants", "jvp", "loop"),
-    "scan": (
-        "constants...,carry...,xs...", "body,constants,carries,length,reverse,checkpoint", "jvp+transpose", "loop",
-    ),
-}  # fmt: skip
-
-
 def list_ops() -> tuple[str, list[str]]:
     """Ops × rules, those of installed packages too, and why an op has no derivative; what is wrong with packages
     whose ops do not load.
@@ -50,9 +39,11 @@ def list_ops() -> tuple[str, list[str]]:
     other ops: a scan over the batch in the IR, which runs the op on one element at a time.
     """
     import smelt.ir.ops  # noqa: F401  (fills the registry)
+    from smelt.ir.control import CONTROL_OPS
     from smelt.ir.op import registry
     from smelt.ir.plugins import load_all
     from smelt.ir.tables import columns
+    from smelt.passes.rules import function_rules
 
     problems = load_all()
     rows: list[tuple[str, ...]] = [HEADER]
@@ -61,9 +52,10 @@ def list_ops() -> tuple[str, list[str]]:
         rows.append(_row(op))
         if op.not_differentiable is not None:
             reasons.append(f"smelt.{op.name} has no derivative: {op.not_differentiable.why}")
-    for name, (operands, attributes, rules, lower) in CONTROL.items():
-        rows.append((name, "control", operands, attributes, "callees", "yes", rules, "rule", lower))
-    reasons.append("while has no transpose: reverse mode would need memory for a number of steps not known in advance")
+    for control in CONTROL_OPS:
+        rows.append(_control_row(control))
+        if why := function_rules(control.name).not_transposable:
+            reasons.append(f"{control.name} has no transpose: {why}")
     return "\n".join([*columns(rows), "", *reasons]) + "\n", problems
 
 
@@ -81,6 +73,15 @@ def _row(op: Any) -> tuple[str, ...]:
         op.name, op.kind, operands or "-", attributes or "-",
         has("infer"), has("reference"), derivative(op), batch(op), lower,
     )  # fmt: skip
+
+
+def _control_row(op: Any) -> tuple[str, ...]:
+    """A branch or loop, which is no op of the registry: its rules are in the passes, those of all transformations."""
+    from smelt.passes.rules import function_rules
+
+    derivative = "jvp" if function_rules(op.name).not_transposable else "jvp+transpose"
+    attributes, lower = ",".join((*op.callees, *op.options)), "branch" if "index" in op.parts else "loop"
+    return (op.name, op.kind, ",".join(op.parts), attributes, "callees", "yes", derivative, "rule", lower)
 
 
 def derivative(op: Any) -> str:

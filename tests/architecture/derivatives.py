@@ -10,8 +10,9 @@ import re
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.control import CONTROL_OPS
 from smelt.ir.op import Op
-from smelt.tools.listing import CONTROL
+from smelt.passes.rules import function_rules
 
 from ..ops.cases import Case, cases, example, plain_ops
 from ..ops.variants import (
@@ -56,7 +57,7 @@ POINTS = (-np.inf, -1.0, 0.0, 1.0, np.inf)
 def page() -> str:
     """The page as it should be."""
     rows = [_row(op) for op in sorted(plain_ops(), key=lambda op: op.name)]
-    rows += [_control_row(name) for name in CONTROL]
+    rows += [_control_row(op.name) for op in CONTROL_OPS]
     lines = [COLUMNS, ("---",) * len(COLUMNS), *rows]
     return HEAD + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -71,8 +72,9 @@ def _row(op: Op) -> tuple[str, ...]:
 
 
 def _control_row(name: str) -> tuple[str, ...]:
-    reverse = {"while": "none: the number of steps is not known in advance"}.get(name, "transposes of its functions")
-    second = "of its functions" if name != "while" else "forward mode of forward mode"
+    why = function_rules(name).not_transposable
+    reverse = f"none: {why}" if why else "transposes of its functions"
+    second = "forward mode of forward mode" if why else "of its functions"
     return (f"`{name}`", "jvp of its functions", reverse, "batches of its functions", second, "all", "none")
 
 

@@ -12,7 +12,6 @@ transposed                  for the same reason it is an error
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value, function_named
 from smelt.ir.control import WHILE
 from smelt.ir.errors import NotDifferentiableError, at_user_line
+from smelt.ir.scopes import place
 
 from ...dependence import cone
 from ...extract import cut
@@ -38,6 +38,7 @@ class WhileRules(LoopRules):
 
     op = WHILE
     fuses_tangents = True
+    not_transposable = "the number of steps is not known in advance"
 
     # Batching
 
@@ -146,17 +147,10 @@ class WhileRules(LoopRules):
     ) -> Maybe:
         marks = self.dependent(module, op.attrs, linear)
         carry = ", ".join(str(r.aval) for r, tangent in zip(op.results, marks) if not tangent or all(marks))
-        raise NotDifferentiableError(
-            _at(
-                op,
-                f"smelt.while_loop: reverse mode needs memory for every step, and their number is not known ahead; "
-                f"carry {carry}; use smelt.scan, or smelt.fori_loop with bounds that are Python integers, or forward "
-                f"mode (jvp), or stop_gradient on what the loop is given",
-            )
+        message = (
+            f"smelt.while_loop: reverse mode needs memory for every step, and their number is not known ahead; "
+            f"carry {carry}; use smelt.scan, or smelt.fori_loop with bounds that are Python integers, or forward "
+            f"mode (jvp), or stop_gradient on what the loop is given"
         )
-
-
-def _at(op: OpView, message: str) -> str:
-    """`message` with the user's line that made `op`."""
-    found = re.search(r'"(?!-")([^"]+)":(\d+)', str(op.location))
-    return f"{message}; at {found[1]}:{found[2]}" if found else at_user_line(message)
+        where = place(op.location)
+        raise NotDifferentiableError(message + where if where else at_user_line(message))
