@@ -26,7 +26,7 @@ from smelt.backends.device import Device
 from smelt.backends.executable import Executable
 from smelt.ir import locks
 from smelt.ir.host_threads import processors
-from smelt.ir.settings import logs_compiles, settings
+from smelt.ir.settings import OF_PROGRAMS, logs_compiles, settings
 
 from . import explain
 from .frames import frame, taken
@@ -39,7 +39,7 @@ MOST_WORKERS, CORES_EACH = 4, 2
 #: Another worker is started where those that there are have texts of so many characters to compile: half a second.
 MUCH = 25_000
 #: Settings of this process that decide what the worker does.
-_SETTINGS = ("check", "cache", "cache_dir", "cache_disk_bytes")
+_SETTINGS = (*OF_PROGRAMS, "cache", "cache_dir", "cache_disk_bytes")
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from smelt.runtime.worker import main; main()"
 
 

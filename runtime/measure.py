@@ -20,6 +20,7 @@ from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.ops.matrices import matmul
 from smelt.passes.kernels.cost import ProgramCost, StepCost, least_bytes, program_cost
+from smelt.passes.rewrite import is_fusion
 
 from .compile import compile_module
 
@@ -113,7 +114,7 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
         make = lambda b, values: b.call(step.name, values, results)  # noqa: E731
     else:
         read = (read_function(f) for f in found.values())
-        ops = [op for f in read if "smelt.fusion" not in f.mlir.attributes for op in f.ops if op.name == step.name]
+        ops = [op for f in read if not is_fusion(f.mlir) for op in f.ops if op.name == step.name]
         op = next((o for o in ops if least_bytes((*o.operands, *o.results)) == step.least_bytes), None)
         if op is None:
             return None, []

@@ -119,6 +119,13 @@ def test_a_job_that_comes_with_the_end_of_its_parent_is_read(monkeypatch: pytest
         os.close(descriptor)
 
 
+def test_a_worker_has_the_settings_of_this_process(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not those of the environment, which it gets, too."""
+    monkeypatch.setenv("SMELT_PIPELINE", "no-such-pass")
+    with override(pipeline=""):
+        np.testing.assert_allclose(values(started(lambda x: smelt.exp(x) + 3)), np.exp(X) + 3, rtol=1e-6)
+
+
 def test_what_is_wrong_is_left_to_the_caller(worker: Any) -> None:
     pending = compile_in_background("rubbish", smelt.cpu)
     assert pending is not None and pending.wait(SECONDS) and pending.program() is None
