@@ -19,6 +19,8 @@ __all__ = ["EMA"]
 class EMA:
     """Exponential moving averages: after each step a = decay · a + (1 - decay) · p, beginning with p.
 
+    Of integers, bools and settings among the parameters there are the last ones.
+
     Args:
         decay: as above; in step t at most (1 + t) / (10 + t), if `warmup` is true.
 
@@ -72,7 +74,9 @@ class EMA:
             count = step.astype(smelt.float32)
             decay = smelt.minimum(decay, (1 + count) / (10 + count))
 
-        def moved(a: array, p: array) -> array:
+        def moved(a: Any, p: Any) -> Any:
+            if not isinstance(a, array) or not a.dtype.is_inexact:
+                return p  # a setting, or numbers that have no mean of their dtype
             wide = smelt.result_type(a, smelt.float32)  # in half precision small steps would vanish
             return (a + (1 - decay) * (p.astype(wide) - a)).astype(a.dtype)
 

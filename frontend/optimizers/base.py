@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -248,29 +247,30 @@ def _state_below(state: Any, key: Any, below: Any) -> Any:
 def whole_or_nothing(optimizer: Optimizer) -> Iterator[None]:
     """A step that is made as a whole: after an error the dicts and lists of the state are the same, with what was in
     them before."""
-    before = [
-        (member, member._initialized, [(holder, copy.copy(holder)) for holder in _holders(member._state)])
-        for member in optimizer._members()
-    ]
+    before = [(m, m._initialized, m._state, _contents(m._state)) for m in optimizer._members()]
     try:
         yield
     except BaseException:
-        for member, initialized, holders in before:
-            member._initialized = initialized
-            for holder, content in holders:
+        for member, initialized, state, contents in before:
+            member._initialized, member._state = initialized, state
+            for holder, content in contents:
                 holder.clear()
                 holder.update(content) if isinstance(holder, dict) else holder.extend(content)
         raise
 
 
-def _holders(state: Any) -> list[Any]:
-    """The dicts and lists of a state."""
-    found, pending = [], [state]
+def _contents(state: Any) -> list[tuple[Any, Any]]:
+    """The dicts and lists of a state, each with a copy of what is in it."""
+    found: list[tuple[Any, Any]] = []
+    pending = [state] if isinstance(state, (dict, list)) else []
     while pending:
         holder = pending.pop()
-        if isinstance(holder, (dict, list)):
-            found.append(holder)
-            pending += holder.values() if isinstance(holder, dict) else holder
+        if isinstance(holder, dict):
+            found.append((holder, dict(holder)))
+            pending += [x for x in holder.values() if isinstance(x, (dict, list))]
+        else:
+            found.append((holder, list(holder)))
+            pending += [x for x in holder if isinstance(x, (dict, list))]
     return found
 
 

@@ -158,6 +158,14 @@ def test_averages() -> None:
     assert early.averages["w"].item() == pytest.approx(1 - 2 / 11)
 
 
+def test_averages_of_what_has_no_mean() -> None:
+    average = optimizers.EMA(0.5)
+    average.init({"w": smelt.array([1.0]), "count": smelt.array([1]), "scale": 1.0})
+    average.update({"w": smelt.array([3.0]), "count": smelt.array([4]), "scale": 2.0})
+    found = average.averages
+    assert (found["w"].item(), found["count"].item(), found["scale"]) == (2.0, 4, 2.0)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
