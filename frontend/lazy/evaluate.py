@@ -52,6 +52,9 @@ MAX_NODES = 1000
 #: Seconds that it takes to find a program of a long graph, for each node: op by op most small ones take less.
 NODE = 15e-6
 
+#: Kernels for all sizes: the first graph that may have some loads them.
+_STRIDED = "smelt.lazy.strided"
+
 executables = LruCache(weigh=lambda program: program.nbytes)
 
 
@@ -432,7 +435,8 @@ def _run_tiered(
     if known_program is None or structure.prefers_ops:
         without_sizes = _without_sizes(graph, len(order), device, structure)
     if without_sizes is not None:
-        structure.runs_by(*_strided().state_of(without_sizes))
+        way: tuple[str, bool] = locks.loaded(_STRIDED).state_of(without_sizes)
+        structure.runs_by(*way)
     begins = settings.tier != "strided"
     program = executables.get_or_wait(
         graph.key,
@@ -461,13 +465,8 @@ def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Str
     if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
     f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
-    found: OpProgram | None = _strided().program_of_function(graph.key, f, device)
+    found: OpProgram | None = locks.loaded(_STRIDED).program_of_function(graph.key, f, device)
     return found
-
-
-def _strided() -> Any:
-    """Kernels for all sizes: the first graph that may have some loads them."""
-    return locks.loaded("smelt.lazy.strided")
 
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
@@ -146,28 +146,13 @@ def _value_and_grad(
 ) -> Callable[..., Any]:
     check_function(fun, what)
     positions, names = _differentiated(argnums, argnames, what)
-    titles = [f"argument {p}" for p in positions]
     single = len(positions) == 1  # MLX's rule: also for a sequence of one
     who = name_of(fun)
-    highest = max(positions, default=-1)
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if highest >= len(args):
-            positional(what, who, positions, args)
-        selected = [(titles[k], args[p]) for k, p in enumerate(positions)]
-        for n in names:
-            if n not in kwargs:
-                raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(n)}"))
-            selected.append((n, kwargs[n]))
+        selected = _selected(what, who, positions, names, args, kwargs)
         variables = Variables(what, who, selected)
-
-        def call(values: list[Any]) -> Any:
-            inner = list(args)
-            for p, value in zip(positions, values):
-                inner[p] = value
-            return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))}) if kwargs else fun(*inner)
-
         stored: list[StoredCotangent] = []
         with recording(), unchanged(args, kwargs):
             markers = variables.markers()
@@ -177,7 +162,7 @@ def _value_and_grad(
             if len(values) != len(markers) or not all(map(operator.is_, values, markers)):
                 mirrored = Mirrored([x for _, x in selected], values)
             with storing(stored):
-                result = settled(call(values))
+                result = settled(_called(fun, positions, names, args, kwargs, values))
             if mirrored is not None:
                 mirrored.write_back()
             loss = _loss_of(result, who, what)
@@ -205,6 +190,31 @@ def _value_and_grad(
         return found.rebuild(results), gradient
 
     return wrapped
+
+
+def _selected(
+    what: str, who: str, positions: Sequence[int], names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[tuple[str, Any]]:
+    """The arguments to differentiate by, with what messages call them."""
+    if positions and max(positions) >= len(args):
+        positional(what, who, positions, args)
+    found = [(f"argument {p}", args[p]) for p in positions]
+    for n in names:
+        if n not in kwargs:
+            raise AttributeValueError(at_user_line(f"{what}: {who} was called without the keyword {shown(n)}"))
+        found.append((n, kwargs[n]))
+    return found
+
+
+def _called(
+    fun: Callable[..., Any], positions: Sequence[int], names: Sequence[str], args: Sequence[Any],
+    kwargs: Mapping[str, Any], values: Sequence[Any],
+) -> Any:  # fmt: skip
+    """What a function returns with `values` in place of the arguments to differentiate by."""
+    inner = list(args)
+    for p, value in zip(positions, values):
+        inner[p] = value
+    return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))}) if kwargs else fun(*inner)
 
 
 def _loss_of(result: Any, who: str, what: str) -> array:
