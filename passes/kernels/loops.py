@@ -34,7 +34,7 @@ from smelt.ir.text import line_of
 
 from .. import remarks
 from ..call_graph import require_expanded
-from ..extract import copy_function, extract, named_location, outputs_of, reassemble, rename_calls
+from ..extract import copy_function, extract, name_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, unplaced_functions
 from .analysis import Coordinates, collect_reads, is_pointwise
@@ -161,8 +161,7 @@ def _outline(module: Any, function: Function, ops: Sequence[OpView], made: dict[
         rename_calls(operation, made)
         operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("loop", context())
         with b.at(op.location):
-            name = mlir.ir.StringAttr(operation.attributes["sym_name"]).value
-            results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])
+            results = b.call(name_of(operation), [env[v] for v in inputs], [v.aval for v in outputs])
         env.update(zip(outputs, results))
 
     outlined = set(ops)

@@ -31,6 +31,7 @@ functions go along, marked in the same way. Without options nothing is placed.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ from smelt.ir.errors import PipelineError
 from ..call_graph import reached
 from ..extract import copy_function, extract, inputs_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, unplaced_functions
+from ..rewrite import is_placed, unfused_functions, unplaced_functions
 from .options import dtype_called, words
 
 #: By name what says whether a device's library computes an op, as devices have registered it.
@@ -94,23 +95,25 @@ class PlacePass(Pass):
             return any(belongs(op) for op in function_named(module, name).ops)
 
         statistics["functions placed"] += take_along(module, belongs)
+        taken = functions(module)
+        names = (name for n in itertools.count() if (name := f"host_{n}") not in taken)
         for operation in unplaced_functions(module):
             function = read_function(operation)
             if any(op.op.kind in ("function", "apply", "transform") for op in function.ops):
                 continue
             moved = {op for op in function.ops if belongs(op)}
             if moved:
-                statistics["functions placed"] += place(module, function, moved)
+                statistics["functions placed"] += place(module, function, moved, names)
                 statistics["ops placed"] += len(moved)
 
 
 def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
-    """Mark the functions that placed control flow runs, and those that they run; how many there are.
+    """Mark the functions that placed control flow runs, and those that they run; how many were not marked before.
 
     A function that other control flow runs too is left to that, and copied.
     """
     found = functions(module)
-    bodies = [read_function(o) for o in found.values() if len(o.regions[0].blocks) and not is_fusion(o)]
+    bodies = [read_function(o) for o in unfused_functions(module)]
     control = [(body.name, op) for body in bodies for op in body.ops if op.op.kind == "control"]
     moved = [(name, op) for name, op in control if placed(op)]
     inside = reached([op for _, op in moved], found)
@@ -119,25 +122,27 @@ def take_along(module: Any, placed: Callable[[OpView], bool]) -> int:
     for name, op in moved:
         if name not in inside:
             rename_calls(op.mlir, shared)
+    known, count = functions(module), 0
     for name in inside:
-        operation = functions(module)[shared.get(name, name)]
+        operation = known[shared.get(name, name)]
         rename_calls(operation, shared)
+        count += not is_placed(operation)
         _mark(operation)
-    return len(inside)
+    return count
 
 
 def _mark(operation: Any) -> None:
     operation.attributes["smelt.device"] = mlir.ir.StringAttr.get("cpu", context())
 
 
-def place(module: Any, function: Function, moved: set[OpView]) -> int:
-    """Outline the ops in `moved`; how many functions they became."""
+def place(module: Any, function: Function, moved: set[OpView], names: Iterator[str]) -> int:
+    """Outline the ops in `moved`; how many functions they became, which have the next of `names`."""
     count = 0
 
     def call(b: Builder, ops: list[OpView], env: dict[Value, Value]) -> None:
         nonlocal count
         inputs, outputs = inputs_of(ops), outputs_of(ops, function)
-        name, location = _fresh(module), ops[0].location
+        name, location = next(names), ops[0].location
         locations = [named_location(v, location) for v in inputs]
         _mark(
             extract(module, name, function, inputs, outputs, ops, location=location, argument_locations=locations)
@@ -185,10 +190,3 @@ def schedule(ops: list[OpView], placed: Callable[[OpView], bool]) -> Iterator[An
         elif phase:
             yield phase
         host = not host
-
-
-def _fresh(module: Any) -> str:
-    taken, n = functions(module), 0
-    while f"host_{n}" in taken:
-        n += 1
-    return f"host_{n}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,14 @@ def placed(avals: list[Aval], function: Callable[..., Any], passes: str = "place
     (record,) = Pipeline.parse(passes.split("},")[0] + "}" * ("}," in passes)).run(module)
     assert str(module) == before and not any(record.statistics.values())
     return [main, *(read_function(found[name]) for name in hosts)]
+
+
+def test_control_flow_is_placed_once() -> None:
+    source = (pathlib.Path(__file__).parents[1] / "passes" / "place" / "control.mlir").read_text(encoding="utf-8")
+    module = text.parse(source)
+    first, second = Pipeline.parse("place{dtypes=f64},place{dtypes=f64}").run(module)
+    assert first.statistics["functions placed"] == 3  # both branches, and the function that chooses
+    assert not any(second.statistics.values())
 
 
 def double(b: Any, x: Any) -> Any:
