@@ -27,7 +27,7 @@ from typing import Any
 from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, PipelineError, at_user_line, shown
 
-from .registry import registry
+from .registry import definition_of, registry, require_name
 
 Analysis = Callable[[Any], Any]
 GROUP = "smelt.analyses"
@@ -71,18 +71,13 @@ def register_analysis(name: str) -> Callable[[Analysis], Analysis]:
         PipelineError: a name that a pipeline cannot spell, or that another one has.
         ArgumentTypeError: what is decorated cannot be called.
     """
-    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
-        message = f"an analysis is called by letters, digits, '-', '_' and '.', not {shown(name)}"
-        raise PipelineError(at_user_line(message))
+    require_name("an analysis", name)
 
     def register(function: Analysis) -> Analysis:
         if not callable(function):
             raise ArgumentTypeError(at_user_line(f"an analysis is a function of a module, not {shown(function)}"))
         known = _registered.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            function.__module__,
-            function.__qualname__,
-        ):
+        if known is not None and definition_of(known) != definition_of(function):
             raise PipelineError(at_user_line(f"two analyses are called {name!r}"))
         _registered[name] = function
         return function

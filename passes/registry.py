@@ -80,8 +80,7 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
         ArgumentTypeError: what is decorated is no subclass of `Pass`. PipelineError: a name that a pipeline cannot
         spell, or that another pass has; a class with options that is no dataclass.
     """
-    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
-        raise PipelineError(at_user_line(f"a pass is called by letters, digits, '-', '_' and '.', not {shown(name)}"))
+    require_name("a pass", name)
 
     def register(cls: type[Pass]) -> type[Pass]:
         if not isinstance(cls, type) or not issubclass(cls, Pass):
@@ -90,7 +89,7 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
         if not is_own(cls):
             registry()  # a name that smelt itself has is taken
         known = _passes.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        if known is not None and definition_of(known) != definition_of(cls):
             message = f"two passes are called {name!r}: {known.__module__} and {cls.__module__}"
             raise PipelineError(at_user_line(message))
         _require_options(cls)
@@ -99,6 +98,19 @@ def register_pass(name: str) -> Callable[[type[Pass]], type[Pass]]:
         return cls
 
     return register
+
+
+def require_name(what: str, name: object) -> None:
+    """Raise PipelineError for a name that a pipeline cannot spell."""
+    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
+        message = f"{what} is called by letters, digits, '-', '_' and '.', not {shown(name)}"
+        raise PipelineError(at_user_line(message))
+
+
+def definition_of(registered: Any) -> str:
+    """Where a class, a function or a callable object is defined: the same for one whose module is imported again."""
+    defined = registered if hasattr(registered, "__qualname__") else type(registered)
+    return f"{defined.__module__}.{defined.__qualname__}"
 
 
 def _require_options(cls: type[Pass]) -> None:

@@ -19,7 +19,7 @@ answers are remarks (see `smelt.passes.remarks`). Whatever it answers, programs 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.entry_points import load, offered
@@ -27,6 +27,7 @@ from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_use
 from smelt.ir.kinds import Movement
 from smelt.ir.ops.conversion import Convert
 
+from ..registry import definition_of, require_name
 from .analysis import is_pointwise, is_row_reduction
 
 if TYPE_CHECKING:
@@ -221,27 +222,20 @@ def register_heuristic(name: str) -> Callable[[Heuristic], Heuristic]:
         PipelineError: a name that a pipeline cannot spell, or that another function has. ArgumentTypeError: what is
         decorated cannot be called.
     """
-    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
-        message = f"a heuristic is called by letters, digits, '-', '_' and '.', not {shown(name)}"
-        raise PipelineError(at_user_line(message))
+    require_name("a heuristic", name)
 
     def register(function: Heuristic) -> Heuristic:
         if not callable(function):
             message = f"register_heuristic({name!r}) decorates a function of a kernel and a candidate, not "
             raise ArgumentTypeError(at_user_line(message + shown(function)))
         known = _known.get(name)
-        if known is not None and _place(known) != _place(function):
-            message = f"two heuristics are called {name!r}: {_place(known)} and {_place(function)}"
+        if known is not None and definition_of(known) != definition_of(function):
+            message = f"two heuristics are called {name!r}: {definition_of(known)} and {definition_of(function)}"
             raise PipelineError(at_user_line(message))
         _known[name] = function
         return function
 
     return register
-
-
-def _place(function: Any) -> str:
-    kind = function if hasattr(function, "__qualname__") else type(function)
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def heuristic_called(name: str) -> Answers:

@@ -16,6 +16,7 @@ Other packages name such modules by entry points of the group ``smelt.rewrites``
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -24,6 +25,7 @@ from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, at_user_line, shown
 from smelt.ir.op import Op
 
+from ..registry import definition_of, require_name
 from ..simplify.patterns import Pattern, pattern
 from .matching import Ready, pattern_of, ready
 from .terms import Applied, Attr, Const, Rule, Variable
@@ -80,6 +82,9 @@ class RewriteSet:
         doc: one sentence.
         both_ways: rules may lead back to where they began; then ``saturate{set=NAME}`` is the pass for them.
 
+    Attributes:
+        module: the one that made it.
+
     Raises:
         PipelineError: a name that a pipeline cannot spell, or that a set of another module has.
 
@@ -96,10 +101,13 @@ class RewriteSet:
     constants_right = False
 
     def __init__(self, name: str, doc: str = "", both_ways: bool = False):
-        if not isinstance(name, str) or not name or not all(c.isalnum() or c in "-_." for c in name):
-            message = f"a set is called by letters, digits, '-', '_' and '.', not {shown(name)}"
-            raise PipelineError(at_user_line(message))
+        require_name("a set", name)
         self.name, self.doc, self.both_ways = name, doc, both_ways
+        self.module = sys._getframe(1).f_globals.get("__name__", "")
+        known = _sets.get(name)
+        if known is not None and known.module != self.module:
+            message = f"two sets of rewrites are called {name!r}: of {known.module} and of {self.module}"
+            raise PipelineError(at_user_line(message))
         self.rewrites: dict[str, Rewrite] = {}
         self._ready: dict[Op, list[tuple[Rewrite, Pattern]]] = {}
         self._tables: dict[Any, dict[Op, tuple[Pattern, ...]]] = {}
@@ -138,8 +146,7 @@ class RewriteSet:
     def _add(self, definition: Callable[..., Rules], ulps: float, reals: bool, examples: Examples) -> Rewrite:
         name = definition.__name__.replace("_", "-")
         known = self.rewrites.get(name)
-        place = (definition.__module__, definition.__qualname__)
-        if known is not None and (known.definition.__module__, known.definition.__qualname__) != place:
+        if known is not None and definition_of(known.definition) != definition_of(definition):
             raise PipelineError(at_user_line(f"two rewrites of the set {self.name} are called {name!r}"))
         stated = definition(*_variables_of(definition))
         rules = tuple(stated) if isinstance(stated, (tuple, list)) else (stated,)

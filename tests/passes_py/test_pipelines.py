@@ -210,6 +210,21 @@ def test_passes_of_mlir_inside_of_a_fixpoint() -> None:
     assert len(records) == 2
 
 
+def test_an_analysis_may_be_an_object() -> None:
+    class Counts:
+        def __call__(self, module: Any) -> int:
+            return len(functions(module))
+
+    try:
+        for _ in range(2):  # as a module that is imported again does
+            register_analysis("an-object")(Counts())
+        assert analysis_of(text.parse(SOURCE), "an-object") == 1
+        with pytest.raises(PipelineError, match="two analyses are called 'an-object'"):
+            register_analysis("an-object")(lambda module: 0)
+    finally:
+        del analysis._registered["an-object"]
+
+
 def test_analyses_are_kept_until_something_changes() -> None:
     asked: list[str] = []
 

@@ -187,6 +187,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no rules": (lambda: RewriteSet("nothing").rewrite(lambda: 3), "states a rule"),  # type: ignore[arg-type,return-value]
     "annotation": (lambda: RewriteSet("nothing").rewrite(_shadow), "parameter x is annotated as Term, Const or Attr"),
     "name of a set": (lambda: RewriteSet("a b"), "a set is called by letters"),
+    "a set of others": (lambda: RewriteSet("canonicalize"), "two sets of rewrites are called 'canonicalize'"),
     "when": (lambda: (-Const("x") >> Const("x")).when(True), "takes a condition"),  # type: ignore[arg-type]
     "condition of a number": (lambda: power_of_two(3), "takes variables of the rule"),
 }
