@@ -11,13 +11,14 @@ from smelt.ir.text import line_of
 
 from .analysis import analysis_of, register_analysis
 from .call_graph import callees_first
-from .kernels.cost import ARENA_BYTES, least_bytes, operations, program_cost, runs
+from .kernels.cost import least_bytes, operations, program_cost, runs
 from .kernels.plan_buffers import is_view, origin
 from .registry import Pass, register_pass
+from .rewrite import has_body, is_planned
 
 
 def _read(module: Any) -> list[Function]:
-    return [read_function(f) for f in functions(module).values() if f.regions[0].blocks]
+    return [read_function(f) for f in functions(module).values() if has_body(f)]
 
 
 def _named(function: Function) -> dict[Value, str]:
@@ -117,7 +118,7 @@ def trip_counts(module: Any) -> Report:
 def cost(module: Any) -> Any:
     """Of a planned program, `program_cost`; before, operations and bytes of each function's ops: function → both."""
     main = functions(module).get("main")
-    if main is not None and ARENA_BYTES in main.attributes:
+    if main is not None and is_planned(main):
         return program_cost(module)
     found, lines = {}, []
     for function in _read(module):

@@ -15,7 +15,7 @@ from smelt.ir.control import callees
 from smelt.ir.errors import IRError, PipelineError
 from smelt.ir.op import registry
 
-from .rewrite import has_rules, rules_of
+from .rewrite import has_body, has_rules, rules_of
 
 #: The passes that expand every transformation, as a pipeline.
 EXPANDING = ("inline", "batch", "jvp", "linearize", "transpose")
@@ -40,7 +40,7 @@ def callees_first(module: Any) -> list[Function]:
     Raises:
         IRError: where a function runs itself, with the cycle.
     """
-    decoded = {name: read_function(f) for name, f in functions(module).items() if len(f.regions[0].blocks)}
+    decoded = {name: read_function(f) for name, f in functions(module).items() if has_body(f)}
     order: list[Function] = []
     pending = {
         name: iter([callee for op in f.ops for callee in callees(op) if callee in decoded])

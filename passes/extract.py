@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.attributes import attributes_of
 from smelt.ir.aval import Aval
 from smelt.ir.builder import (
     Builder,
@@ -22,7 +21,7 @@ from smelt.ir.builder import (
 from smelt.ir.dialect import context
 from smelt.ir.values import CALLEE
 
-from .rewrite import argument_locations, replay
+from .rewrite import replacing, replay
 
 
 def name_of(operation: Any) -> str:
@@ -37,12 +36,6 @@ def erase(module: Any, names: Iterable[str]) -> None:
     found = functions(module)
     for name in names:
         found[name].erase()
-
-
-def has_body(operation: Any) -> bool:
-    """Whether a ``func.func`` is more than a declaration."""
-    found: bool = operation.has_body if isinstance(operation, Function) else len(operation.regions[0].blocks) > 0
-    return found
 
 
 def set_type(operation: Any, arguments: Iterable[Value], returns: Iterable[Value]) -> None:
@@ -177,29 +170,16 @@ def reassemble(
     """Replace `function` by one that consists of `items` in order.
 
     An item that is an op is cloned; for others ``emit(builder, item, env)`` emits what stands for it,
-    and adds the values that it makes to `env`, which maps old values to new.
+    and adds the values that it makes to `env`, which maps old values to new. After an error `function` is as it was.
     """
-    operation, arguments, b = new_function(
-        module,
-        function.name + ".new",
-        [a.aval for a in function.arguments],
-        [r.aval for r in function.returns],
-        function.mlir.location,
-        before=function.mlir,
-        argument_locations=argument_locations(function),
-    )
-    env: dict[Value, Value] = dict(zip(function.arguments, arguments))
-    for item in items:
-        if isinstance(item, OpView):
-            replay(b, [item], env)
-        else:
-            emit(b, item, env)
-    b.return_([env[v] for v in function.returns])
-    for name, attr in attributes_of(function.mlir).items():
-        operation.attributes[name] = attr
-    if "sym_visibility" not in function.mlir.attributes:
-        del operation.attributes["sym_visibility"]
-    function.mlir.erase()
+    with replacing(module, function) as (_, arguments, b):
+        env: dict[Value, Value] = dict(zip(function.arguments, arguments))
+        for item in items:
+            if isinstance(item, OpView):
+                replay(b, [item], env)
+            else:
+                emit(b, item, env)
+        b.return_([env[v] for v in function.returns])
 
 
 def named_location(value: Value, fallback: Any) -> Any:

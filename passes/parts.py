@@ -15,8 +15,9 @@ from smelt.ir.builder import Function, OpView, Value, functions, new_function, r
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
 
-from .extract import has_body, inputs_of
-from .rewrite import replay
+from .extract import inputs_of
+from .kernels.analysis import users_of
+from .rewrite import has_body, replay
 
 #: How many ops lie one behind the other in a part, and behind how many the next one begins: long parts for patterns of
 #: many ops, short ones for those whose results other ops would hide, as a sum does the sign of a zero.
@@ -29,7 +30,7 @@ def parts_of(module: Any) -> Iterator[tuple[str, Any]]:
         if not has_body(operation):
             continue
         function = read_function(operation)
-        levels, readers = _levels(function), _readers_of(function)
+        levels, readers = _levels(function), users_of(function)
         for length, step in LENGTHS:
             for low in range(0, max(levels.values(), default=0), step):
                 ops = [op for op in function.ops if low < levels[op] <= low + length]
@@ -47,15 +48,6 @@ def _levels(function: Function) -> dict[OpView, int]:
     return levels
 
 
-def _readers_of(function: Function) -> dict[Value, list[OpView | None]]:
-    """The ops that read each value; None for the function itself, which returns it."""
-    readers: dict[Value, list[OpView | None]] = {r: [] for op in function.ops for r in op.results}
-    for op in (*function.ops, None):
-        for value in function.returns if op is None else op.operands:
-            readers.setdefault(value, []).append(op)
-    return readers
-
-
 def _module_of(
     module: Any, function: Function, ops: Sequence[OpView], levels: dict[OpView, int],
     readers: dict[Value, list[OpView | None]],
@@ -70,7 +62,7 @@ def _module_of(
             pending += owner.operands
     whole, inside = [op for op in function.ops if op in constants] + list(ops), set(ops)
     arguments = inputs_of(whole)
-    returns = [r for op in ops for r in op.results if any(reader not in inside for reader in readers[r])]
+    returns = [r for op in ops for r in op.results if any(reader not in inside for reader in readers.get(r, ()))]
     if not returns or any(v.aval is None for v in (*arguments, *returns)):
         return None
     made = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))

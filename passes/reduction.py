@@ -19,11 +19,12 @@ from smelt.ir.builder import Function, OpView, Value, function_named, functions,
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
+from .call_graph import EXPAND
 from .driver import Pipeline
-from .extract import replay
+from .rewrite import has_body, replay
 
 #: What brings the ops of functions into those that call and transform them.
-EXPANDED = "fixpoint(inline,batch,jvp,linearize,transpose),inline,dce"
+EXPANDED = f"{EXPAND},inline,dce"
 
 
 class NotFailing(IRError):
@@ -86,7 +87,7 @@ def _others(source: str) -> list[str]:
     """The functions with a body but for ``@main``."""
     module = text.parse(source)
     with mlir.lock:
-        return [n for n, f in functions(module).items() if n != "main" and len(f.regions[0].blocks)]
+        return [n for n, f in functions(module).items() if n != "main" and has_body(f)]
 
 
 def _as_main(source: str, name: str) -> str | None:
@@ -125,7 +126,7 @@ def count_ops(source: str) -> int:
     """The ops of all functions."""
     module = text.parse(source)
     with mlir.lock:
-        return sum(len(read_function(f).ops) for f in functions(module).values() if len(f.regions[0].blocks))
+        return sum(len(read_function(f).ops) for f in functions(module).values() if has_body(f))
 
 
 def _shape(source: str) -> tuple[int, list[int]]:
@@ -199,10 +200,7 @@ def _swept(source: str, fails: Callable[[str], bool], report: Callable[[str], No
 
 def _candidates(source: str) -> Iterator[tuple[str | None, str]]:
     """Smaller modules, the smallest first, and what was done."""
-    module = text.parse(source)
-    with mlir.lock:
-        main = function_named(module)
-        results, ops = len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
+    results, ops = _shape(source)
     if results > 1:
         for i in range(results):
             yield _written(source, [i]), "one result"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from smelt.ir import mlir
@@ -39,25 +40,10 @@ def rebuild(
         IRError: a visit that returns something else, naming the op and its place; a function of another module, or
         one that was rebuilt since it was read.
     """
-    old = function.mlir
-    if old.parent != module.operation:
+    if function.mlir.parent != module.operation:
         raise IRError(at_user_line(f"rebuild: @{function.name} is no function of this module"))
-    location = old.location
-    operation, arguments, plain = new_function(
-        module,
-        function.name,
-        [a.aval for a in function.arguments],
-        [r.aval for r in function.returns],
-        location,
-        before=old,
-        argument_locations=argument_locations(function),
-    )
-    try:
-        for name, attr in attributes_of(old).items():
-            operation.attributes[name] = attr
-        if "sym_visibility" not in old.attributes and "sym_visibility" in operation.attributes:
-            del operation.attributes["sym_visibility"]
-        b = make_builder(plain.ip, location)
+    with replacing(module, function) as (operation, arguments, plain):
+        b = make_builder(plain.ip, plain.location)
         env: dict[Value, Value] = {}
         for before, after in zip(function.arguments, arguments):
             after.builder = b
@@ -74,11 +60,29 @@ def rebuild(
             for before, after in zip(op.results, results):
                 env[before] = after
         b.return_([env[v] for v in function.returns])
+    return operation
+
+
+@contextmanager
+def replacing(module: Any, function: Function) -> Iterator[tuple[Any, list[Value], Builder]]:
+    """An empty function that takes the place of another one at the end of the block, of the same name, type, attributes
+    and location: the ``func.func``, its arguments, a builder at its end. After an error the module is as it was before.
+    """
+    old = function.mlir
+    operation, arguments, b = new_function(
+        module, function.name, [a.aval for a in function.arguments], [r.aval for r in function.returns], old.location,
+        before=old, argument_locations=argument_locations(function),
+    )  # fmt: skip
+    try:
+        for name, attr in attributes_of(old).items():
+            operation.attributes[name] = attr
+        if "sym_visibility" not in old.attributes:
+            del operation.attributes["sym_visibility"]
+        yield operation, arguments, b
     except BaseException:
         operation.erase()
         raise
     old.erase()
-    return operation
 
 
 def check_results(b: Builder, op: OpView, results: Any, partial: bool = False) -> None:
@@ -137,6 +141,12 @@ def is_private(operation: Any) -> bool:
     return "sym_visibility" in attrs and mlir.ir.StringAttr(attrs["sym_visibility"]).value == "private"
 
 
+def has_body(operation: Any) -> bool:
+    """Whether a ``func.func`` is more than a declaration."""
+    found: bool = operation.has_body if isinstance(operation, Function) else len(operation.regions[0].blocks) > 0
+    return found
+
+
 def is_fusion(operation: Any) -> bool:
     """Whether a function is the body of a kernel, made by `fuse`."""
     return "smelt.fusion" in operation.attributes
@@ -147,10 +157,24 @@ def is_placed(operation: Any) -> bool:
     return "smelt.device" in operation.attributes
 
 
+#: The attribute of a function planned by `plan-buffers` that holds the size of its arena.
+ARENA_BYTES = "smelt.arena_bytes"
+
+
+def is_planned(operation: Any) -> bool:
+    """Whether the memory of a function is laid out: nothing in it may change any more."""
+    return ARENA_BYTES in operation.attributes
+
+
+def unfused_functions(module: Any) -> list[Any]:
+    """The functions of a module that have a body and are no kernel."""
+    return [f for f in functions(module).values() if has_body(f) and not is_fusion(f)]
+
+
 def unplaced_functions(module: Any) -> list[Any]:
-    """The functions of a module that have a body and are neither a kernel nor a program of another device: those whose
-    ops passes before `fuse`, and `fuse` itself, may rewrite."""
-    return [f for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f) and not is_placed(f)]
+    """Those of them that are no program of another device, either: whose ops passes before `fuse`, and `fuse` itself,
+    may rewrite."""
+    return [f for f in unfused_functions(module) if not is_placed(f)]
 
 
 #: Attributes of a function that say how it is transformed; see `custom_rules`. A call of such a function stays

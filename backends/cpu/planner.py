@@ -16,7 +16,8 @@ from smelt.ir.kinds import Contraction
 from smelt.passes.kernels.analysis import kept_axes, split_chunks
 from smelt.passes.kernels.contraction_places import is_contraction
 from smelt.passes.kernels.cost import least_bytes, trips
-from smelt.passes.kernels.plan_buffers import ALIGNMENT, ARENA_BYTES, arena_bytes, is_view, scratch_of
+from smelt.passes.kernels.plan_buffers import ALIGNMENT, arena_bytes, is_view, scratch_of
+from smelt.passes.rewrite import is_planned
 
 from . import products, traffic
 from .build import build
@@ -104,7 +105,7 @@ class FunctionPlanner:
         self.module, self.found = module, found
         self.kernels: list[KernelCost] = []
         self.has_complex = self.has_long = False
-        planned = ARENA_BYTES in found["main"].attributes  # else an op will say that it was not
+        planned = is_planned(found["main"])  # else an op will say that it was not
         self.arena_bytes = arena_bytes(found["main"]) if planned else 0
         self._end = -(-self.arena_bytes // ALIGNMENT) * ALIGNMENT
         self._bodies: dict[str, Body] = {}

@@ -23,6 +23,7 @@ from smelt.ir.errors import AttributeValueError, SmeltError
 from smelt.passes import Pipeline
 from smelt.passes.call_graph import reached
 from smelt.passes.kernels.plan_buffers import arena_bytes, is_view, offsets_of, origin
+from smelt.passes.rewrite import ARENA_BYTES, is_placed
 
 from .devices import GPUS, Gpu
 from .kernel import GpuModule
@@ -178,7 +179,7 @@ class Program:
         return segments
 
     def _is_host(self, op: OpView) -> bool:
-        return op.op.kind == "call" and "smelt.device" in self._found[op.attrs["callee"]].attributes
+        return op.op.kind == "call" and is_placed(self._found[op.attrs["callee"]])
 
     def _host_segment(self, op: OpView) -> HostSegment:
         name = op.attrs["callee"]
@@ -228,7 +229,7 @@ class Program:
         outs = [f"result{i}" for i in range(len(self.results))]
         attributes = operation.attributes
         attributes["smelt.results"] = ir.IntegerAttr.get(i64, len(self.results))
-        attributes["smelt.arena_bytes"] = ir.IntegerAttr.get(i64, self.arena_bytes)
+        attributes[ARENA_BYTES] = ir.IntegerAttr.get(i64, self.arena_bytes)
         attributes["smelt.arguments"] = _arrays(names, self.arguments)
         attributes["smelt.array_results"] = _arrays(outs, self.results)
         if self.aliases:

@@ -15,7 +15,7 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Coordinates, Index
+from smelt.ir.index import Atom, Coordinates, Index
 from smelt.ir.kinds import ArgReduction, Elementwise, Fusible, Movement, Reduction
 from smelt.ir.scalar import INDEX, Number, Scalar, ScalarLike, beside_each_other, compute_dtype
 from smelt.ir.scalar_emitter import ScalarEmitter
@@ -173,7 +173,7 @@ def users_of(function: Function) -> dict[Value, list[OpView | None]]:
     return users
 
 
-def plain_variable(index: Index) -> Any:
+def plain_variable(index: Index) -> Atom | None:
     """The loop variable's atom if `index` is just that, else None."""
     if index.const == 0 and len(index.terms) == 1:
         atom, coefficient = index.terms[0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
-from smelt.ir.index import Coordinates, Index, linearize, variables
+from smelt.ir.index import Atom, Coordinates, Index, linearize, variables
 from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.ops.exponential import Exp
@@ -292,7 +291,7 @@ def _turned(place: Coordinates, wanted: Coordinates) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _with(index: Index, atom: Any, other: Index) -> Index:
+def _with(index: Index, atom: Atom | None, other: Index) -> Index:
     """An index with another one in place of a variable that it is."""
     return other if plain_variable(index) == atom else index
 

@@ -101,13 +101,13 @@ def inverse_place(place: Coordinates, shape: Sequence[int], loops: Coordinates) 
     inverse = []
     for loop in loops:
         total, step = Index(0), 1
-        variable = plain_variable(loop)
-        if variable is not None:
-            for stride, size, value in sorted(digits.pop(variable, []), key=lambda digit: digit[0]):
+        of_loop = plain_variable(loop)
+        if of_loop is not None:
+            for stride, size, value in sorted(digits.pop(of_loop, []), key=lambda digit: digit[0]):
                 if stride != step:
                     return None
                 total, step = total + value * stride, step * size
-            if step != variable.hi + 1:
+            if step != of_loop.hi + 1:
                 return None
         inverse.append(total)
     return None if digits else tuple(inverse)

@@ -21,7 +21,8 @@ from smelt.ir.tables import columns
 from smelt.ir.text import line_of
 
 from ..call_graph import callees_first
-from .plan_buffers import ARENA_BYTES, arena_bytes, is_view, offsets_of, origin
+from ..rewrite import is_fusion, is_planned
+from .plan_buffers import arena_bytes, is_view, offsets_of, origin
 
 #: How often a while loop is taken to run.
 WHILE_TRIPS = 16
@@ -153,7 +154,7 @@ def program_cost(module: Any) -> ProgramCost:
     """
     with mlir.lock:
         found = functions(module)
-        if "main" not in found or ARENA_BYTES not in found["main"].attributes:
+        if "main" not in found or not is_planned(found["main"]):
             raise IRError("costs are those of a planned program: run fuse and plan-buffers, and keep @main")
         read = {f.name: f for f in callees_first(module)}
         main, times = read["main"], runs(read.values())
@@ -194,7 +195,7 @@ def _steps(
         least, steps = least_bytes((*op.operands, *op.results)), 1
         if op.op.kind == "call":
             body = read[op.attrs["callee"]]
-            kind = mlir.ir.StringAttr(body.mlir.attributes["smelt.fusion"]).value if _is_fused(body) else "call"
+            kind = mlir.ir.StringAttr(body.mlir.attributes["smelt.fusion"]).value if is_fusion(body.mlir) else "call"
             name, inside = body.name, body.ops
             if kind == "loop":
                 (loop,) = body.ops
@@ -206,10 +207,6 @@ def _steps(
             name, kind, times[function.name], least, steps * sum(map(operations, inside)),
             tuple(o.name for o in inside if o.op.flops > 0), tuple(lines),
         )  # fmt: skip
-
-
-def _is_fused(function: Function) -> bool:
-    return "smelt.fusion" in function.mlir.attributes
 
 
 def trips(op: OpView) -> int:

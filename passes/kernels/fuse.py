@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,7 +251,7 @@ def outline(
 ) -> dict[Any, str]:
     """Replace `function` by one that calls a new function for each group; the names of these. `taken`: the names of
     all functions (see `fresh_name`)."""
-    made: dict[Any, str] = {}
+    made: dict[Hashable, str] = {}
     names: dict[Any, str] = {}
 
     def call(b: Builder, group: Group | AttentionGroup, env: dict[Value, Value]) -> None:
@@ -268,7 +268,7 @@ def outline(
     return names
 
 
-def structure(group: Group | AttentionGroup) -> Any:
+def structure(group: Group | AttentionGroup) -> Hashable:
     """Equal for groups that compute the same: one function serves all of them."""
     number = {v: i for i, v in enumerate(group.inputs)}
     ops = []

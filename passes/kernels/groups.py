@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Sequence
 
 from smelt.ir.builder import OpView, Value
-from smelt.ir.index import Index
+from smelt.ir.index import Atom, Index
 from smelt.ir.index import variables as new_variables
 
 from ..extract import inputs_of
@@ -302,7 +301,7 @@ class Group:
         """How often a value read at `place` is computed: loop-invariant ones not in inner loops."""
         loops: list[Index] = [i for i in self.output_places[0] if not i.is_constant]
         names = [plain_variable(i) for i in loops]
-        used: set[Any] = set()
+        used: set[Atom] = set()
         for i in place:
             used |= i.atoms()
         if any(a.kind == "dynamic" for a in used):
@@ -471,7 +470,7 @@ def _kept_axes(kept: Coordinates | None, place: Coordinates) -> str:
     return f"array<i64: {', '.join(map(str, axes))}>" if axes else "array<i64>"
 
 
-def sibling_key(group: Group) -> Any:
+def sibling_key(group: Group) -> Hashable:
     """Equal for groups whose loops are the same, variable for variable."""
     if group.schedule == "map":
         return "map", group.shape

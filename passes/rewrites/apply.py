@@ -22,13 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import STRUCTURAL, Value, functions, read_function
+from smelt.ir.builder import Value
 from smelt.ir.errors import IRError
 from smelt.ir.op import Op
 from smelt.ir.scopes import place
 
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion
 from ..simplify.patterns import Pattern, PatternBuilder
 from ..simplify.reads import functions_with_effects
 from .sets import find
@@ -64,22 +63,16 @@ class RewritePass(Pass):
 
 def apply_table(module: Any, table: dict[Op, tuple[Pattern, ...]], statistics: Counter, once: bool = False) -> None:
     """Apply patterns to each function of a module that is no kernel. `once`: not to what they emit."""
-    decoded = [read_function(f) for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f)]
-    transforms = [kind for kind in STRUCTURAL if kind != "call"]
-    keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
-    builder = _Builder(table, statistics, keep_gradients, functions_with_effects(module))
+    builder = _Builder(table, statistics, functions_with_effects(module))
     builder.once = once
-    for function in decoded:
-        builder.sweep(function)
+    builder.sweep_all(module)
 
 
 class _Builder(PatternBuilder):
     """Tries the patterns of a table, and notices those that undo each other."""
 
-    def __init__(
-        self, table: dict[Op, tuple[Pattern, ...]], statistics: Counter, keep_gradients: bool, with_effects: set[str]
-    ):
-        super().__init__(statistics, keep_gradients, with_effects, lambda op: table.get(op, ()))
+    def __init__(self, table: dict[Op, tuple[Pattern, ...]], statistics: Counter, with_effects: set[str]):
+        super().__init__(statistics, with_effects, lambda op: table.get(op, ()))
         self.once = False
         self.visited: list[tuple[Any, ...]] = []  # the ops being rewritten, each emitted for the one before
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function
 
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion
+from ..rewrite import unfused_functions
 from . import algebra  # noqa: F401  (the set of that name)
 from .egraph import EGraph, Node
 from .matching import Ready, ready
@@ -58,9 +58,7 @@ class SaturatePass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where there is no such set."""
         rules = [order for rewrite in find(self.set) for rule in rewrite.rules for order in ready(rule)]
-        for operation in functions(module).values():
-            if not len(operation.regions[0].blocks) or is_fusion(operation):
-                continue
+        for operation in unfused_functions(module):
             function = read_function(operation)
             if len(function.ops) <= self.max_ops:
                 self._function(function, rules, statistics)

@@ -24,10 +24,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.ir.builder import STRUCTURAL, functions, read_function
-
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion
 from . import (  # noqa: F401  (register them)
     patterns_algebra,
     patterns_convolution,
@@ -55,13 +52,5 @@ class CanonicalizePass(Pass):
         return has_foreign_patterns()
 
     def run(self, module: Any, statistics: Counter) -> None:
-        decoded = [
-            read_function(f) for f in functions(module).values() if len(f.regions[0].blocks) and not is_fusion(f)
-        ]
-        transforms = [kind for kind in STRUCTURAL if kind != "call"]
-        keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
-
-        effects, tried = functions_with_effects(module), patterns_without(self.without)
-        builder = PatternBuilder(statistics, keep_gradients, effects, tried)
-        for function in decoded:
-            builder.sweep(function)
+        tried = patterns_without(self.without)
+        PatternBuilder(statistics, functions_with_effects(module), tried).sweep_all(module)

@@ -17,7 +17,7 @@ Operands of commutative ops are compared in either order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ import numpy as np
 from smelt.ir.builder import OpView, Value, functions, read_function
 
 from ..registry import Pass, register_pass
-from ..rewrite import erase_whole
+from ..rewrite import erase_whole, has_body
 from .reads import functions_with_effects, is_pure
 
 
@@ -38,7 +38,7 @@ class CsePass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         with_effects = functions_with_effects(module)
         for operation in functions(module).values():
-            if len(operation.regions[0].blocks):
+            if has_body(operation):
                 statistics["ops merged"] += merge_equal(operation, with_effects)
 
 
@@ -46,7 +46,7 @@ def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
     """Merge equal ops of one function; how many. `with_effects`: the functions that have some."""
     function = read_function(operation)
     leader: dict[Value, Value] = {}
-    seen: dict[Any, OpView] = {}
+    seen: dict[Hashable, OpView] = {}
     duplicates = []
     for op in function.ops:
         if not is_pure(op, with_effects) or op.op.kind in ("call", "apply"):
@@ -62,7 +62,7 @@ def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
     return len(duplicates)
 
 
-def key_of(op: OpView, leader: dict[Value, Value]) -> Any:
+def key_of(op: OpView, leader: dict[Value, Value]) -> Hashable:
     """Equal for ops that compute the same."""
     operands = [id(leader.get(v, v)) for v in op.operands]
     if op.op.commutative:
@@ -72,7 +72,7 @@ def key_of(op: OpView, leader: dict[Value, Value]) -> Any:
     return op.name, tuple(operands), attrs, types
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, (float, complex)):

@@ -27,7 +27,7 @@ from smelt.ir.control import callees
 from ..call_graph import callees_first
 from ..extract import referred
 from ..registry import Pass, register_pass
-from ..rewrite import has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
+from ..rewrite import has_body, has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
 from ..transform.stated import expand_stated
 
 
@@ -50,7 +50,7 @@ class InlinePass(Pass):
         opened = {
             name
             for name, f in functions(module).items()
-            if len(f.regions[0].blocks) and not is_fusion(f) and not (keep_rules and has_rules(f))
+            if has_body(f) and not is_fusion(f) and not (keep_rules and has_rules(f))
         }
         decoded: dict[str, Function] = {}
         for function in callees_first(module):

@@ -35,11 +35,8 @@ from smelt.ir.attributes import attributes_of
 from smelt.ir.builder import Builder, OpView, Value, functions, new_function
 from smelt.ir.control import LOOPS, layout
 
-from ..rewrite import argument_locations, is_private, mentions, replay, rules_of
+from ..rewrite import argument_locations, is_planned, is_private, mentions, replay, rules_of
 from .reads import ModuleReads, bits, run_names, runs_functions, test_of
-
-#: An attribute that `plan-buffers` leaves: memory is laid out, so nothing may change any more.
-PLANNED = "smelt.arena_bytes"
 
 
 def narrow(module: Any, statistics: Counter) -> None:
@@ -49,7 +46,7 @@ def narrow(module: Any, statistics: Counter) -> None:
         IRError: where a function runs itself.
     """
     while mentions(module, "func.call", *LOOPS):
-        if any(PLANNED in f.attributes for f in functions(module).values()):
+        if any(map(is_planned, functions(module).values())):
             return
         if not _Narrowing(module, statistics).run():
             return

@@ -23,14 +23,14 @@ import numpy as np
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function
 from smelt.ir.errors import IRError, PipelineError, shown
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.scopes import place
 from smelt.ir.values import full_name
 
-from ..rewrite import erase_whole
+from ..rewrite import erase_whole, unfused_functions
 from .reads import is_pure
 
 
@@ -123,23 +123,33 @@ def all_patterns() -> dict[str, tuple[str, ...]]:
 
 
 class PatternBuilder(Builder):
-    """Emits what the patterns make of an op. `sweep` applies them to a whole function.
+    """Emits what the patterns make of an op. `sweep_all` applies them to the functions of a module.
 
-    `keep_gradients`: whether derivatives of the function may still be taken, so that ops which only
-    matter for them have to stay. `with_effects`: the functions that have effects. `patterns_of`: what is tried.
+    `with_effects`: the functions that have effects. `patterns_of`: what is tried.
+
+    Attributes:
+        keep_gradients: whether derivatives of what is built may still be taken, so that ops which only matter for them
+            have to stay.
     """
 
     def __init__(
         self,
         statistics: Counter,
-        keep_gradients: bool,
         with_effects: set[str],
         patterns_of: Callable[[Op], Sequence[Pattern]] = patterns_of,
     ):
         super().__init__(None)
         self.with_effects, self.patterns_of = with_effects, patterns_of
-        self.statistics, self.keep_gradients = statistics, keep_gradients
+        self.statistics, self.keep_gradients = statistics, False
         self._ops: list[OpView] = []
+
+    def sweep_all(self, module: Any) -> None:
+        """`sweep` each function of a module that is no kernel."""
+        decoded = [read_function(f) for f in unfused_functions(module)]
+        transforms = [kind for kind in STRUCTURAL if kind != "call"]
+        self.keep_gradients = any(op.op.kind in transforms for f in decoded for op in f.ops)
+        for function in decoded:
+            self.sweep(function)
 
     def sweep(self, function: Function) -> None:
         """Rewrite a function in place, from the first op to the last; then erase dead ops."""

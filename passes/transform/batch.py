@@ -29,9 +29,8 @@ from smelt.ir.op import registry as ops
 from smelt.ir.ops.call import Transform
 
 from ..dependence import split
-from ..extract import has_body
 from ..registry import Pass, register_pass
-from ..rewrite import argument_locations
+from ..rewrite import argument_locations, has_body
 from ..rules import function_rules
 from .expand import expand_transforms
 

@@ -52,8 +52,8 @@ from smelt.ir.builder import (
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError
 
-from ..extract import cut, has_body, set_type
-from ..rewrite import CHECKPOINT, has_rules, replay, rules_of
+from ..extract import cut, set_type
+from ..rewrite import CHECKPOINT, has_body, has_rules, replay, rules_of
 from ..rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values, register_rules
 from ..simplify.reads import ModuleReads, Needs
 from .jvp import make_jvp, push_tangents

@@ -30,6 +30,7 @@ from smelt.ir.errors import PipelineError
 
 from ..call_graph import require_expanded
 from ..registry import Pass, register_pass
+from ..rewrite import has_body
 from .jvp import make_jvp
 
 
@@ -47,7 +48,7 @@ class PushTangentsPass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         operation = functions(module).get("main")
         wrt = _numbers(self.wrt)
-        if operation is None or not wrt or not len(operation.regions[0].blocks):
+        if operation is None or not wrt or not has_body(operation):
             return
         require_expanded(module, self.name)
         main = read_function(operation)

@@ -40,7 +40,7 @@ from smelt.ir.kinds import Fusible
 
 from ..extract import extract, inputs_of, name_of
 from ..registry import Pass, register_pass
-from ..rewrite import is_fusion, mentions, rebuild, replay
+from ..rewrite import has_body, mentions, rebuild, replay, unfused_functions
 from ..simplify.inline import drop_unused_values
 
 
@@ -58,9 +58,7 @@ class RematPass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         if not mentions(module, "smelt.linear_transpose"):
             return
-        for operation in list(functions(module).values()):
-            if not len(operation.regions[0].blocks) or is_fusion(operation):
-                continue
+        for operation in unfused_functions(module):
             function = read_function(operation)
             for _ in range(len(function.ops)):  # each change makes another function of it
                 plans = (_plan(module, function, op, self.max_flops) for op in function.ops)
@@ -110,7 +108,7 @@ def _plan(module: Any, function: Function, apply: OpView, max_flops: float) -> _
 
 
 def _has_body(known: dict[str, Any], name: str) -> bool:
-    return name in known and len(known[name].regions[0].blocks) > 0
+    return name in known and has_body(known[name])
 
 
 def _choose(
@@ -147,9 +145,10 @@ def _needed(value: Value, available: set[Value], again: set[OpView]) -> set[OpVi
         op = v.owner
         if v in available or op in again or op in found:
             continue
-        if op is None or not isinstance(op.op, Fusible):
-            if op is None or op.operands or op.op.kind in ("call", "function", "control"):
-                return None
+        if op is None or not op.op.pure:
+            return None
+        if not isinstance(op.op, Fusible) and (op.operands or op.op.kind in ("call", "function", "control")):
+            return None
         found.add(op)
         pending += op.operands
     return found

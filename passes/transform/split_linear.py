@@ -33,7 +33,7 @@ from ..call_graph import require_expanded
 from ..dependence import split
 from ..extract import extract, inputs_of
 from ..registry import Pass, register_pass
-from ..rewrite import argument_locations
+from ..rewrite import argument_locations, has_body
 
 #: The name of the linear part.
 LINEAR = "main.linear"
@@ -54,7 +54,7 @@ class SplitLinearPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         operation = functions(module).get("main")
-        if operation is None or self.primals < 0 or not len(operation.regions[0].blocks):
+        if operation is None or self.primals < 0 or not has_body(operation):
             return
         require_expanded(module, self.name)
         main = read_function(operation)

@@ -6,8 +6,8 @@ functions that are only recorded: in microseconds an op, for sizes that change a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
@@ -26,13 +26,14 @@ from .transpose import pull_cotangents
 if TYPE_CHECKING:
     from .listed import ListedModule
 
-_TRANSFORMS: dict[str, Any] = {}
+F = TypeVar("F", bound=Callable[..., list[Value]])
+_TRANSFORMS: dict[str, Callable[..., list[Value]]] = {}
 
 
-def _expands(name: str) -> Any:
+def _expands(name: str) -> Callable[[F], F]:
     """Decorator: what emits the transformation called `name`."""
 
-    def keep(function: Any) -> Any:
+    def keep(function: F) -> F:
         _TRANSFORMS[name] = function
         return function
 

@@ -18,6 +18,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import ArgumentTypeError, IRError, PassError, PipelineError
 from smelt.passes import Pass, Pipeline, register_pass, registry
+from smelt.passes.extract import reassemble
 from smelt.passes.rewrite import rebuild
 from smelt.passes.simplify import patterns
 from smelt.tools import opt
@@ -264,6 +265,9 @@ def test_modules_are_as_before_after_a_failed_rebuild() -> None:
     before = text.to_text(module)
     with pytest.raises(ZeroDivisionError):
         rebuild(module, read_function(functions(module)["main"]), lambda b, op, operands: 1 / 0)
+    assert text.to_text(module) == before
+    with pytest.raises(ZeroDivisionError):
+        reassemble(module, read_function(functions(module)["main"]), ["item"], lambda b, item, env: 1 / 0)
     assert text.to_text(module) == before
 
 
