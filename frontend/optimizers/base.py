@@ -262,15 +262,14 @@ def whole_or_nothing(optimizer: Optimizer) -> Iterator[None]:
 def _contents(state: Any) -> list[tuple[Any, Any]]:
     """The dicts and lists of a state, each with a copy of what is in it."""
     found: list[tuple[Any, Any]] = []
-    pending = [state] if isinstance(state, (dict, list)) else []
-    while pending:
-        holder = pending.pop()
+    below = [state]
+    for holder in below:  # grows on the way
         if isinstance(holder, dict):
-            found.append((holder, dict(holder)))
-            pending += [x for x in holder.values() if isinstance(x, (dict, list))]
-        else:
-            found.append((holder, list(holder)))
-            pending += [x for x in holder if isinstance(x, (dict, list))]
+            found.append((holder, holder.copy()))
+            below += holder.values()
+        elif isinstance(holder, list):
+            found.append((holder, holder.copy()))
+            below += holder
     return found
 
 
