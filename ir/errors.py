@@ -284,6 +284,11 @@ def line_of(code: CodeType, place: int) -> int:
     return code.co_firstlineno
 
 
+def file_line(code: CodeType, place: int) -> str:
+    """Where an instruction of code stands, as ``model.py:17``; see `line_of`."""
+    return f"{code.co_filename}:{line_of(code, place)}"
+
+
 #: What says of a frame in which part of a program it runs, such as a layer of a model; "" where it knows none.
 places_in_programs: list[Callable[[FrameType], str]] = []
 

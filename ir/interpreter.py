@@ -14,7 +14,7 @@ import numpy as np
 from . import mlir
 from .builder import CALL, Function, OpView, Value, functions, read_function
 from .control import ControlOp, interpret
-from .errors import IRError, SmeltError, at_user_line, line_of
+from .errors import IRError, SmeltError, at_user_line, file_line
 from .scopes import place
 from .settings import settings
 
@@ -49,8 +49,7 @@ def shown_line(where: Any) -> str:
     if isinstance(where, OpView):
         return place(where.location)
     if isinstance(where, tuple):
-        code, at = where
-        return f"; at {code.co_filename}:{line_of(code, at)}"
+        return f"; at {file_line(*where)}"
     return where or ""
 
 

@@ -140,15 +140,21 @@ def _inside(operation: Any) -> Iterator[Any]:
 _PLACE = re.compile(r'"((?:[^"\\]|\\.)+)":(\d+):(\d+)')
 
 
-def place(location: Any) -> str:
-    """Where the user wrote an op, for the end of a message: ``"; at model.py:12"``, or nothing where it is unknown."""
+def position(location: Any) -> tuple[str, int, int] | None:
+    """The first file, line and column in an op's location; None where it has none."""
     file = getattr(location, "filename", None)
     if file is not None:
-        line, column = location.start_line, location.start_col
-    elif found := _PLACE.search(str(location)):
-        file, line, column = found.groups()
-    else:
+        return str(file), location.start_line, location.start_col
+    found = _PLACE.search(str(location))
+    return (found[1], int(found[2]), int(found[3])) if found else None
+
+
+def place(location: Any) -> str:
+    """Where the user wrote an op, for the end of a message: ``"; at model.py:12"``, or nothing where it is unknown."""
+    found = position(location)
+    if found is None:
         return ""
+    file, line, column = found
     return f"; at line {line}, column {column} of the text" if file == "-" else f"; at {file}:{line}"
 
 

@@ -13,6 +13,7 @@ from . import former, mlir, plugins
 from .dialect import complete, context
 from .errors import IRError
 from .op import registry
+from .scopes import position
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_NESTING = 200
@@ -226,5 +227,5 @@ def verify(module: Any) -> None:
 
 def line_of(location: Any) -> str:
     """The user's line in an op's location, as ``model.py:17``; empty where it has none."""
-    name = getattr(location, "filename", None)
-    return f"{name}:{location.start_line}" if name else ""
+    found = position(location)
+    return f"{found[0]}:{found[1]}" if found else ""

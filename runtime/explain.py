@@ -27,6 +27,7 @@ from smelt.ir.flags import flag
 from smelt.ir.op import Op
 from smelt.ir.settings import logs_compiles, settings
 from smelt.ir.tables import columns
+from smelt.ir.text import line_of
 
 __all__ = ["Compile", "Explanation", "Subject", "because", "explain", "note", "subject"]
 
@@ -183,7 +184,6 @@ class Subject(NamedTuple):
 
 #: Numbers, and dtypes as they are shown.
 _NUMBER = re.compile(r"-?\b(?:\d[\w.+-]*|(?:smelt\.)?(?:b?f\d+|u?i\d+|b?float\d+|complex\d+|u?int\d+|bool_?)\b)")
-_PLACE = re.compile(r'loc\("(.*)":(\d+):\d+\)')
 
 #: An op, what it is applied to, its attributes and the types of its results.
 Row = tuple[str, Iterable[Hashable], Mapping[str, Any], Iterable[Any]]
@@ -239,9 +239,8 @@ def _last_line(main: Any) -> str:
         return ""
     operations = main.regions[0].blocks[0].operations
     for i in range(len(operations) - 1, max(-1, len(operations) - 6), -1):
-        found = _PLACE.search(str(operations[i].location))
-        if found:
-            return f"{found.group(1)}:{found.group(2)}"
+        if line := line_of(operations[i].location):
+            return line
     return ""
 
 

@@ -11,6 +11,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value, functions, new_function
 from smelt.ir.dialect import context
 from smelt.ir.errors import OutOfMemoryError, line_of
+from smelt.ir.interpreter import shown_line
 from smelt.ir.op import registry
 
 from .graph import ALIAS, APPLY, GraphFunction, Node, RecordedNode, Ref, callees
@@ -155,9 +156,8 @@ def check_sizes(step: RecordedNode | Node) -> None:
     """Raise OutOfMemoryError where a result has more elements than can be addressed."""
     for aval in step.avals:
         if aval.size >= MOST_ELEMENTS:
-            line = f"; at {step.where[0].co_filename}:{line_of(*step.where)}" if step.where else ""
-            message = f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed{line}"
-            raise OutOfMemoryError(message)
+            message = f"smelt.{step.op.name}: an array {aval} has more elements than can be addressed"
+            raise OutOfMemoryError(message + shown_line(step.where))
 
 
 def apply(

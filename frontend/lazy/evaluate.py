@@ -13,7 +13,7 @@ import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
-from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, line_of, user_call
+from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, file_line, user_call
 from smelt.ir.interpreter import shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
@@ -370,7 +370,7 @@ def _call(node: Node) -> None:
         run_call(node)
     except SmeltError as error:
         if node.where is not None and error.args:
-            line = f"{node.where[0].co_filename}:{line_of(*node.where)}"
+            line = file_line(*node.where)
             if line not in str(error):
                 error.args = (f"{error}; called at {line}",)
         raise
@@ -393,7 +393,7 @@ def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:
     if said is None:
         return
     where = [n.where for n in readers if n.where and any(child is node for child, _ in n.inputs)]
-    used = f"; used at {where[0][0].co_filename}:{line_of(*where[0])}" if where else ""
+    used = f"; used at {file_line(*where[0])}" if where else ""
     raise DonatedError(at_user_line(f"{said}{used}"))
 
 

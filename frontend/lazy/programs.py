@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from smelt.ir import locks, profiling
-from smelt.ir.errors import line_of
+from smelt.ir.errors import file_line
 from smelt.runtime import Device, Executable, compile_module, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
 
@@ -44,10 +44,8 @@ def program_of(
         return compile_module(build_module(inputs, body, outputs, names), device, pipeline, name=name)
     start = time.perf_counter()
     recipe = _recipe(inputs, body, outputs, device, names, pipeline)
-    found = None if recipe is None else recipe.find()
+    found = _found(recipe, inputs, body, device, name, start)
     if found is not None:
-        found.seconds = time.perf_counter() - start
-        explain.note(_subject(inputs, body, name), found, device)
         return found
     module = build_module(inputs, body, outputs, names)
     program = compile_anew(module, device, pipeline, subject=_subject(inputs, body, name))
@@ -67,11 +65,7 @@ def kept_program(
     start = time.perf_counter()
     looks = looks_on_disk() and not locks.loaded("smelt.runtime.kept").disk.is_empty()
     recipe = _recipe(inputs, body, outputs, device, (), None) if looks else None
-    found = None if recipe is None else recipe.find()
-    if found is not None:
-        found.seconds = time.perf_counter() - start
-        explain.note(_subject(inputs, body, name), found, device)
-    return found
+    return _found(recipe, inputs, body, device, name, start)
 
 
 def program_in_background(
@@ -113,7 +107,7 @@ def _subject(inputs: Sequence[Ref], body: Sequence[RecordedNode], name: str = ""
                 functions[id(f)] = (f.parameters, f.body)
                 waiting += f.body
     ops = sum(len(steps) for _, steps in functions.values())
-    line = next((f"{n.where[0].co_filename}:{line_of(*n.where)}" for n in reversed(body) if n.where), "")
+    line = next((file_line(*n.where) for n in reversed(body) if n.where), "")
     if ops > explain.MOST_OPS:
         return explain.Subject(name or explain.LAZY, ops, line)
     found: list[explain.Step] = []
@@ -123,6 +117,17 @@ def _subject(inputs: Sequence[Ref], body: Sequence[RecordedNode], name: str = ""
         found += explain.steps_of(parameters, rows, results)
     arguments = tuple(str(n.avals[i]) for n, i in inputs)
     return explain.Subject(name or explain.LAZY, ops, line, arguments, tuple(found))
+
+
+def _found(
+    recipe: Recipe | None, inputs: Sequence[Ref], body: Sequence[RecordedNode], device: Device, name: str, start: float
+) -> Executable | None:
+    """The program of a recipe if it is on disk, which `explain` is told; it was looked for since `start`."""
+    found = None if recipe is None else recipe.find()
+    if found is not None:
+        found.seconds = time.perf_counter() - start
+        explain.note(_subject(inputs, body, name), found, device)
+    return found
 
 
 def _recipe(

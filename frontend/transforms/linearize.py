@@ -14,7 +14,7 @@ from smelt.ir import locks, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import CALL, OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
-from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, line_of
+from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, file_line
 from smelt.ir.flags import flags_checked
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
@@ -350,7 +350,7 @@ def _reordered(f: GraphFunction, marked: Sequence[int]) -> GraphFunction:
 
 
 def _refuse(name: str, step: RecordedNode, why: str) -> None:
-    line = f" (at {step.where[0].co_filename}:{line_of(*step.where)})" if step.where else ""
+    line = f" (at {file_line(*step.where)})" if step.where else ""
     shown = ", ".join(str(n.avals[i]) for n, i in step.inputs)
     raise NotDifferentiableError(
         at_user_line(

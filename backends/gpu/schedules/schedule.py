@@ -13,6 +13,7 @@ from smelt.backends.plan import Plan
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.text import line_of
 from smelt.passes.kernels.analysis import Coordinates, is_row_reduction
 
 from ..kernel import GpuKernel, GpuModule
@@ -112,8 +113,7 @@ def source_lines(ops: Sequence[OpView]) -> list[str]:
 
 def user_line(location: Any) -> str:
     """``model.py:17``, or nothing."""
-    name = getattr(location, "filename", None)
-    return f"{os.path.basename(str(name))}:{location.start_line}" if name else ""
+    return os.path.basename(line_of(location))
 
 
 def threads_for(k: GpuKernel, items: int, threads: int | None = None) -> tuple[int, int]:
