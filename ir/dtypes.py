@@ -85,6 +85,16 @@ class DType:
         """Width of one element; 1 for bool."""
         return 1 if self.kind == "b" else 8 * self.size
 
+    @property
+    def exponent_bits(self) -> int:
+        """Bits of the exponent of a float, or of the parts of complex numbers."""
+        return _EXPONENT_BITS[self.real.name]
+
+    @property
+    def digits(self) -> int:
+        """Significant bits of a float, or of the parts of complex numbers, with the one that is not stored."""
+        return self.real.bits - self.exponent_bits
+
     def holds(self, value: int) -> bool:
         """Whether a Python integer lies in the range of an integer dtype; true for all others."""
         if self.kind == "i":
@@ -128,6 +138,7 @@ INEXACT = (*FLOATS, *COMPLEX)
 REAL = (*INTEGERS, *FLOATS)
 NUMERIC = (*REAL, *COMPLEX)
 
+_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 _BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
 _BY_MLIR = {d.mlir: d for d in ALL}
 

@@ -259,8 +259,7 @@ def relative_ulps(p: np.ndarray, q: np.ndarray, largest: float) -> np.ndarray:
 
 
 def _epsilon(dtype: np.dtype) -> float:
-    digits = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype.name]
-    return 2.0**-digits
+    return 2.0 ** (1 - dtypes.of_numpy(dtype).digits)
 
 
 def drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:

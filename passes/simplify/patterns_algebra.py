@@ -217,7 +217,7 @@ def _is_power_of_two(c: float, dtype: DType) -> bool:
     if not math.isfinite(c) or c == 0:
         return False
     mantissa, exponent = math.frexp(abs(float(c)))
-    low = {2: -14, 4: -126, 8: -1022}[dtype.size] if dtype is not dtypes.bfloat16 else -126
+    low = 2 - (1 << dtype.exponent_bits - 1)
     return mantissa == 0.5 and low < exponent - 1 < -low
 
 
@@ -368,10 +368,6 @@ def convert_of_widening(b: PatternBuilder, at: Site) -> Value | None:
     return b.convert_to(x, target)
 
 
-_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "complex64": 24, "complex128": 53}
-_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "complex64": 8, "complex128": 11}
-
-
 def is_lossless(a: DType, b: DType) -> bool:
     """Whether each value of dtype a has the same value in dtype b."""
     if a is b or a is dtypes.bool_:
@@ -383,10 +379,8 @@ def is_lossless(a: DType, b: DType) -> bool:
             return a.size <= b.size
         return a.kind == "u" and a.size < b.size
     if a.is_integer:
-        digits = a.bits - (a.kind == "i")
-        # Half precision has too few exponents for the widest integers that its digits could hold.
-        return digits <= _MANTISSA[b.name]
-    return _MANTISSA[a.name] <= _MANTISSA[b.name] and _EXPONENT[a.name] <= _EXPONENT[b.name]
+        return a.bits - (a.kind == "i") <= b.digits
+    return a.digits <= b.digits and a.exponent_bits <= b.exponent_bits
 
 
 @canonical.rewrite

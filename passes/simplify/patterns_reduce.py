@@ -112,7 +112,7 @@ def _exact_multiple(count: int, number: object, dtype: DType) -> bool:
         return True
     if dtype.is_complex:
         return False
-    limit = {"float16": 1 << 11, "bfloat16": 1 << 8, "float32": 1 << 24, "float64": 1 << 53}[dtype.name]
+    limit = 1 << dtype.digits
     if count & (count - 1) == 0 and count <= 1 << 15:
         return True
     if isinstance(number, complex) or number is None or number != number or abs(number) > limit:  # type: ignore

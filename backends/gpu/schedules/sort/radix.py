@@ -85,7 +85,7 @@ class Digits:
         if self.dtype.kind == "i":
             return word ^ sign
         size = word & (sign - 1)
-        infinity = k.const({"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000}[self.dtype.mlir], U32)
+        infinity = k.const(((1 << self.dtype.exponent_bits) - 1) << (self.dtype.digits - 1), U32)
         negative = k.logical_and((word & sign).ne(0), size.ne(0))
         ordered = k.select(negative, sign - size, sign + size)
         return k.select(size > infinity, k.const((1 << bits) - 1, U32), ordered)
