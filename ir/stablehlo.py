@@ -223,9 +223,13 @@ def to_bytecode(source: str, version: str | None = None) -> bytes:
     return data
 
 
+#: Bytes of memory that the process which reads bytecode may take, and so many more for each of bytecode: MLIR's reader
+#: makes room for as many texts and attributes as a damaged file says it has.
+_READER_BYTES, _READER_BYTES_EACH = 2 << 30, 32
+
 _READ = """
-import importlib, sys
-package = sys.argv[1]
+import contextlib, importlib, sys
+package, most = sys.argv[1], int(sys.argv[2])
 found = importlib.import_module(package + "._mlir_libs._stablehlo")
 ir = importlib.import_module(package + ".ir")
 context = ir.Context()
@@ -236,6 +240,12 @@ manager = importlib.import_module(package + ".passmanager").PassManager
 with context:
     manager.parse("builtin.module(func.func(stablehlo-complex-math-expander))").run(
         ir.Module.parse("module {}").operation)
+with contextlib.suppress(ImportError, OSError, ValueError):  # systems that have no such limit
+    import resource
+    with open("/proc/self/statm") as file:
+        most += int(file.read().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 try:
     module = found.deserialize_portable_artifact(context, sys.stdin.buffer.read())
     text = module.operation.get_asm(large_elements_limit=None)
@@ -257,7 +267,8 @@ def text_of_bytecode(data: bytes, name: str = "<bytes>") -> str:
     if len(data) > MAX_BYTECODE:
         raise FileFormatError(f"{name} has {len(data)} bytes; the limit is {MAX_BYTECODE}")
     bindings()
-    command = [sys.executable, "-c", _READ, mlir.host()]
+    most = _READER_BYTES + _READER_BYTES_EACH * len(data)
+    command = [sys.executable, "-c", _READ, mlir.host(), str(most)]
     data = without_attributes(data, "sdy")
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=BYTECODE_SECONDS)
@@ -265,7 +276,8 @@ def text_of_bytecode(data: bytes, name: str = "<bytes>") -> str:
         raise FileFormatError(f"{name}: reading it took more than {BYTECODE_SECONDS} s") from None
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()
-        last = next((line for line in reason if line.startswith("refused: ")), "refused: its reader crashed")
+        crashed = f"refused: its reader crashed, or wanted more than {most >> 20} MiB of memory"
+        last = next((line for line in reason if line.startswith("refused: ")), crashed)
         raise FileFormatError(f"{name}: no portable artifact that StableHLO {version()} reads: {last[9:]}")
     return done.stdout.decode()
 

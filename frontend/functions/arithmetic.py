@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from smelt.ir import dtypes
@@ -90,6 +91,8 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 @remembered_op
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0. For bools, logical and.
+
+    Of floats it is the rounded quotient that is floored, as in MLX: -3 // inf is -0, where Python and NumPy say -1.
 
     >>> import smelt
     >>> smelt.floor_divide(smelt.array([7, -7]), 2)
@@ -249,6 +252,8 @@ def abs(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """-1, 0 or 1 by the sign of a; NaN for NaN. Of complex numbers a / |a|, and 0 for 0.
 
+    Where one part of a complex number is infinite it is all that counts, as in NumPy; where both are, NaN.
+
     >>> import smelt
     >>> smelt.sign(smelt.array([-3, 0, 5]))
     array([-1,  0,  1], dtype=int32)
@@ -259,10 +264,34 @@ def sign(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
         return wrap(x._ref)
     if not x.dtype.is_complex:
         return emit_elementwise(_SIGN, x)
+    x = _of_usual_size(x)
     modulus = emit_elementwise(_ABS, x)
     zero = emit_elementwise(ops["equal"], modulus, constant(0, modulus.dtype, x.shape))
     safe = emit_elementwise(ops["select"], zero, constant(1, modulus.dtype, x.shape), modulus)
     return emit_elementwise(_DIV, x, convert(safe, x.dtype))
+
+
+def _of_usual_size(z: array) -> array:
+    """Complex numbers of the same directions whose moduli neither overflow nor lose digits; 0 stays 0."""
+    parts = [emit_elementwise(ops[name], z) for name in ("real", "imag")]
+    sizes = [emit_elementwise(_ABS, part) for part in parts]
+    largest = emit_elementwise(_MAXIMUM, *sizes)
+
+    def number(value: float) -> array:
+        return constant(value, largest.dtype, z.shape)
+
+    def select(condition: array, x: array, y: array) -> array:
+        return emit_elementwise(ops["select"], condition, x, y)
+
+    small = select(emit_elementwise(ops["greater"], largest, number(0)), number(2.0**64), number(1))
+    factor = select(emit_elementwise(ops["greater"], largest, number(1)), number(0.25), small)
+    infinite = emit_elementwise(ops["equal"], largest, number(math.inf))
+    alone = emit_elementwise(_AND, infinite, emit_elementwise(_XOR, *sizes))
+    scaled = []
+    for part, size in zip(parts, sizes):
+        axis = select(emit_elementwise(ops["equal"], size, largest), emit_elementwise(_SIGN, part), number(0))
+        scaled.append(select(alone, axis, emit_elementwise(_MUL, part, factor)))
+    return emit_elementwise(ops["complex"], *scaled)
 
 
 @remembered_op

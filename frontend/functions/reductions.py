@@ -87,6 +87,11 @@ def accumulated(dtype: DType) -> DType:
     return dtype
 
 
+def _counts(x: array, axes: tuple[int, ...]) -> DType:
+    """The dtype of numbers of elements over axes."""
+    return dtypes.int32 if math.prod(x.shape[a] for a in axes) < 2**31 else dtypes.int64
+
+
 @remembered
 def sum(
     a: ArrayLike,
@@ -100,6 +105,8 @@ def sum(
 ) -> array:
     """Sum over axes. Bools and small signed integers give int32, small unsigned ones uint32.
 
+    2**31 bools or more give int64, as `count_nonzero` does; sums of integers wrap.
+
     Args:
         dtype: to compute in, and of the result, instead of these.
         out: None; NumPy's functions pass it.
@@ -112,7 +119,8 @@ def sum(
     no_out("sum", out)
     x = as_array(a)
     axes = normalize_axes("sum", x, axis)
-    return reduce_axes("reduce_sum", convert(x, dtype_of("sum", dtype, accumulated(x.dtype))), axes, keepdims)
+    default = _counts(x, axes) if x.dtype is dtypes.bool_ else accumulated(x.dtype)
+    return reduce_axes("reduce_sum", convert(x, dtype_of("sum", dtype, default)), axes, keepdims)
 
 
 @remembered
@@ -251,8 +259,7 @@ def count_nonzero(
     check_stream(stream)
     x = as_array(a)
     axes = normalize_axes("count_nonzero", x, axis)
-    counts = dtypes.int32 if math.prod(x.shape[a] for a in axes) < 2**31 else dtypes.int64
-    return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), counts), axes, keepdims)
+    return reduce_axes("reduce_sum", convert(convert(x, dtypes.bool_), _counts(x, axes)), axes, keepdims)
 
 
 @remembered

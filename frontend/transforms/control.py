@@ -7,7 +7,7 @@ does not depend on the number of steps. They have JAX's names and meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -104,6 +104,8 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     (array(9, dtype=float32), array(9, dtype=float32))
     """
     what = "smelt.switch"
+    if not isinstance(branches, Iterable):
+        raise TreeError(at_user_line(f"{what}: branches must be a sequence of functions, found {article(branches)}"))
     branches = tuple(branches)
     if not branches:
         raise TreeError(at_user_line(f"{what}: needs at least one branch"))

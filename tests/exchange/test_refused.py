@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 
 import pytest
 
 import smelt
-from smelt.ir import stablehlo
+from smelt.ir import bytecode, stablehlo
 from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, IRError, ShapeError
 
 from .programs_of_jax import NAMES, program
@@ -114,6 +115,34 @@ def test_damaged_bytecode() -> None:
     data[60:] = data[80:]
     with pytest.raises(FileFormatError):
         smelt.from_stablehlo(bytes(data))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit of memory")
+@pytest.mark.parametrize("kind", [0, 1, 3])  # of sections: texts, dialects, places of attributes
+def test_bytecode_that_says_it_has_many_things_takes_little_memory(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLIR's reader makes room for as many as a number in the file says: a file of 1 KB took 8 GB, and more."""
+    data = stablehlo.to_bytecode(program("mlp").text)
+    monkeypatch.setattr(stablehlo, "_READER_BYTES", 1 << 28)
+    smelt.from_stablehlo(data)
+    for many in (1 << 27, 1 << 40):
+        with pytest.raises(FileFormatError, match="wanted more than 256 MiB"):
+            smelt.from_stablehlo(_with_a_count(data, kind, many))
+
+
+def _with_a_count(data: bytes, kind: int, count: int) -> bytes:
+    """Bytecode of which a section begins with another number."""
+    reader = bytecode._Reader(data, 4, len(data))
+    reader.number()
+    reader.at = data.index(b"\0", reader.at) + 1
+    while True:
+        begin = reader.at
+        found, start, end = reader.section()
+        if found == kind:
+            break
+    first = bytecode._Reader(data, start, end)
+    first.number()
+    section = b"\0" + count.to_bytes(8, "little") + data[first.at : end]
+    return data[:begin] + bytes([kind, 0]) + len(section).to_bytes(8, "little") + section + data[end:]
 
 
 @pytest.mark.parametrize("seed", range(40))

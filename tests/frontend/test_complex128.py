@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import smelt
 
 RNG = np.random.default_rng(0)
+INF = math.inf
 Z = RNG.standard_normal((5, 5)) + 1j * RNG.standard_normal((5, 5)) + 4 * np.eye(5)
 
 
@@ -58,6 +60,28 @@ def test_parts() -> None:
     assert smelt.finfo(smelt.complex128).dtype is smelt.float64
     assert "complex128" in smelt.__array_namespace_info__().dtypes(kind="complex floating")
     assert repr(wide([1 + 2j])) == "array([1+2j], dtype=complex128)"
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_directions_of_the_largest_and_least_numbers(dtype: str) -> None:
+    """Their moduli overflow, or have few digits; one infinite part is all that counts."""
+    info, r = np.finfo(dtype), math.sqrt(0.5)
+    most, least, tiny = float(info.max), float(info.smallest_subnormal), float(info.tiny)
+    directions = {
+        complex(most, -most): r - r * 1j, complex(-most, most / 2): (-2 + 1j) / math.sqrt(5), 1j * most: 1j,
+        complex(least, least): r + r * 1j, complex(0, -least): -1j, complex(3 * tiny, 4 * tiny): 0.6 + 0.8j,
+        0j: 0, 1e3 + 0j: 1, -5 + 12j: (-5 + 12j) / 13, complex(INF, 3): 1, complex(-INF, 0): -1, complex(2, -INF): -1j,
+        complex(0, INF): 1j,
+    }  # fmt: skip
+    z, want = np.array(list(directions), dtype), np.array(list(directions.values()), dtype)
+    unknown = np.array([complex(INF, -INF), complex(math.nan, 1), complex(1, math.nan)], dtype)
+    for f in (smelt.sign, smelt.compile(smelt.sign)):
+        np.testing.assert_allclose(np.asarray(f(smelt.array(z, getattr(smelt, dtype)))), want, rtol=4 * info.eps)
+        assert np.isnan(np.asarray(f(smelt.array(unknown, getattr(smelt, dtype))))).all()
+    one = smelt.array(1j, getattr(smelt, dtype))
+    for at in (0j, 2 - 1j):  # at 0, where there is no derivative, at least no huge number
+        (slope,) = smelt.jvp(smelt.sign, [smelt.array(at, one.dtype)], [one])[1]
+        assert abs(slope.item()) <= 1
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., smelt.array], Callable[..., object]]] = {

@@ -436,6 +436,7 @@ MISTAKES = {
     "None or an array": (lambda: smelt.cond(True, lambda: (V, V), lambda: (V, None)), TypeError, ("result[1]", "None")),
     "index": (lambda: smelt.switch(1.5, [lambda: 1, lambda: 2]), TypeError, ("index", "f32[]")),
     "no branch": (lambda: smelt.switch(0, []), TypeError, ("branch",)),
+    "no sequence of branches": (lambda: smelt.switch(0, lambda x: x, V), TypeError, ("branches", "function")),
     "carry dtype": (
         lambda: smelt.scan(lambda c, x: ({"h": c["h"] * x}, x), {"h": smelt.array([1])}, V), ValueError,
         ("init['h']", "i32[1]", "f32[1]", "float32"),

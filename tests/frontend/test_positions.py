@@ -100,6 +100,10 @@ def test_counts_beyond_int32() -> None:
     x = smelt.broadcast_to(smelt.array(1, smelt.uint8), (2, 2**31))
     assert smelt.count_nonzero(x, axis=0).dtype == smelt.int32
     assert smelt.count_nonzero(x, axis=1).dtype == smelt.count_nonzero(x).dtype == smelt.int64
+    x = x == 1
+    assert smelt.sum(x, axis=0).dtype == (x[:, 1:]).sum(axis=1).dtype == smelt.int32
+    assert x.sum(axis=1).dtype == smelt.sum(x).dtype == smelt.int64
+    assert smelt.sum(x, dtype=smelt.int32).dtype == smelt.int32
 
 
 def test_places_in_a_vector_beyond_int32() -> None:

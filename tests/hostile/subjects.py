@@ -21,26 +21,11 @@ from smelt.ir.settings import RULES, Settings, override, variable
 from smelt.passes import Pipeline
 from smelt.passes.registry import registry
 
+from . import commands, exchanged
 from .mutate import NUMBERS, ODD, gently_mutated, mutated_bytes, mutated_text
-
-TESTS = Path(__file__).parent.parent
-
-
-def _texts(*patterns: str) -> tuple[str, ...]:
-    found = [path for pattern in patterns for path in sorted(TESTS.glob(pattern))]
-    return tuple(path.read_text(encoding="utf-8") for path in found)
-
+from .sources import PIPELINES, modules, texts
 
 # MLIR
-
-
-@functools.cache
-def _modules() -> tuple[str, ...]:
-    """Modules of the tests, one by one."""
-    files = _texts("passes/**/*.mlir", "diffrules/*.mlir", "ir/roundtrip/*.mlir", "ir/invalid/*.mlir")
-    parts = [part for file in files for part in file.split("// -----")]
-    code = ["\n".join(line for line in part.split("\n") if not line.startswith("//")) for part in parts]
-    return tuple(part for part in code if part.strip())
 
 
 @functools.cache
@@ -61,21 +46,13 @@ def _mlir_words() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-PIPELINES = (
-    "fixpoint(inline,batch,jvp,linearize,transpose),canonicalize,cse,dce,fuse,plan-buffers", "canonicalize", "cse,dce",
-    "inline", "batch", "jvp", "linearize", "transpose", "remat", "fuse", "fuse{contractions=true},plan-buffers",
-    "place{dtypes=f32}", "place{kinds=control}", "dce",
-)  # fmt: skip
-
-
 def module(rng: random.Random) -> Callable[[], None]:
     """A mutated module: parsed, taken through passes, printed and read again."""
-    modules = _modules()
-    source = rng.choice(modules)
+    source = rng.choice(modules())
     if rng.random() < 0.6:
         source = gently_mutated(source, _mlir_words(), rng)
     else:
-        source = mutated_text(source, modules, _mlir_words(), rng)
+        source = mutated_text(source, modules(), _mlir_words(), rng)
     pipeline = rng.choice(PIPELINES)
 
     def run() -> None:
@@ -204,8 +181,8 @@ def exported(rng: random.Random) -> Callable[[], None]:
 
 @functools.cache
 def _kernels() -> tuple[str, ...]:
-    files = _texts("backends/metal/kernels/*.metal", "backends/metal/golden/*.metal")
-    rows = [re.split(r"^//// .*\n", text, flags=re.MULTILINE) for text in _texts("metal/kernels/*.metal")]
+    files = texts("backends/metal/kernels/*.metal", "backends/metal/golden/*.metal")
+    rows = [re.split(r"^//// .*\n", text, flags=re.MULTILINE) for text in texts("metal/kernels/*.metal")]
     return (*files, *(part for parts in rows for part in parts if part.strip()))
 
 
@@ -292,5 +269,6 @@ def _overridden(name: str, value: str) -> None:
 SUBJECTS: dict[str, Callable[[random.Random], Callable[[], None]]] = {
     "mlir": module, "npy": functools.partial(_file, "npy"), "npz": functools.partial(_file, "npz"),
     "safetensors": functools.partial(_file, "safetensors"), "gguf": functools.partial(_file, "gguf"),
-    "functions": exported, "metal": kernel, "pipelines": pipeline, "settings": setting,
+    "functions": exported, "metal": kernel, "pipelines": pipeline, "settings": setting, **exchanged.SUBJECTS,
+    **commands.SUBJECTS,
 }  # fmt: skip

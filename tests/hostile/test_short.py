@@ -18,7 +18,7 @@ from .subjects import SUBJECTS
 COUNTS = {
     "mlir": 600, "npy": 4000, "npz": 2000, "safetensors": 4000, "gguf": 4000, "functions": 300, "metal": 60,
     "pipelines": 500,
-    "settings": 2000,
+    "settings": 2000, "stablehlo": 60, "artifacts": 100, "onnx": 100, "commands": 40,
 }  # fmt: skip
 
 
