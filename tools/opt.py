@@ -50,7 +50,9 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        return report_error(error, options.input, options.debug)
+        reads_nothing = options.list_passes or options.list_ops or options.list_rewrites
+        reads_nothing = reads_nothing or options.check_rewrites is not None
+        return report_error(error, "smelt-opt" if reads_nothing else options.input, options.debug)
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:

@@ -137,7 +137,7 @@ class ProgramCost:
             row += [_seconds(s.predicted), _seconds(s.measured)] if timed else []
             rows.append([*row, ", ".join(s.lines)])
         lines = [*columns(rows, right=range(2, len(header))), ""]
-        lines.append(f"all steps: {_scaled(self.step_bytes)}B, {_scaled(self.operations)} operations")
+        lines.append(f"all steps: {_scaled(self.step_bytes)}B, {_scaled(self.operations).strip()} operations")
         lines.append(f"arguments and results: {_scaled(self.least_bytes)}B; no program moves less")
         lines.append(f"memory: {_scaled(self.peak_bytes)}B, of them {_scaled(self.arena_bytes)}B for temporaries")
         for x in self.peak_holders[:5]:

@@ -35,6 +35,11 @@ def test_products_count_their_depth():
     assert cost.least_bytes == 4 * (64 * 32 + 32 * 16 + 64 * 16) == cost.peak_bytes
 
 
+def test_words_of_a_table_are_one_space_apart():
+    lines = str(compiled(lambda x: x + 1, smelt.ones(3)).cost()).splitlines()
+    assert "all steps: 24 B, 3 operations" in lines
+
+
 def test_memory_over_time():
     cost = compiled(softmax_of_product, *ARGUMENTS).cost()
     assert cost.arena_bytes == sum(x.nbytes for x in cost.lifetimes) == 4 * 64 * 16

@@ -36,6 +36,7 @@ _ARGUMENTS = [
     "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64",
     "--target=x86_64-linux-gnu", "-ferror-limit=200", "-Wno-unknown-attributes", "-Wno-unknown-pragmas",
     "-Wno-defaulted-function-deleted", "-Wno-undefined-inline", "-Wno-undefined-internal", "-Wno-c++11-narrowing",
+    "-Wno-elaborated-enum-base",
     "-Werror=uninitialized", "-Wsometimes-uninitialized",
     "-Werror=global-constructors",
 ]  # fmt: skip

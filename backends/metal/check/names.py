@@ -21,7 +21,8 @@ METAL_HEADERS = frozenset(
         """
     )
 )
-OTHER_HEADERS = frozenset({"simd/simd.h", "TargetConditionals.h"})
+SIMD_HEADER = "simd/simd.h"
+OTHER_HEADERS = frozenset({SIMD_HEADER, "TargetConditionals.h"})
 
 SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "bfloat", "float")
 #: Vector types that are vectors to clang, too; the others are classes with constructors of their own.
@@ -31,6 +32,14 @@ VECTORS = frozenset(
     for scalar in SCALARS[1:]
     for width in (2, 3, 4)
     if not (packed and width == 3)
+)
+#: Vectors that `<simd/simd.h>` names, in Metal as on the host; the library declares them as a macro of that header.
+SIMD_VECTORS = frozenset(
+    f"{prefix}_{scalar}{width}"
+    for prefix in ("vector", "simd")
+    for scalar in SCALARS
+    if scalar not in ("bool", "bfloat")
+    for width in (2, 3, 4)
 )
 ADDRESS_SPACES = frozenset(
     {"device", "constant", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data"}

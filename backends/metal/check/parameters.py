@@ -31,11 +31,12 @@ _BUILTINS = {
     "vertex": VERTEX_TYPES,
     "fragment": {**FRAGMENT_TYPES, **{name: PARAMETER_TYPES[name] for name in FRAGMENT_THREADS}},
 }
-_ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
 _POINTERS = ("POINTER", "LVALUEREFERENCE")
 _ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
 #: Members of one structure that have numbers of their own.
 _NUMBERED_MEMBERS = frozenset({"id", "attribute", "color"})
+#: The highest of these numbers: a vertex has 31 attributes, a fragment 8 colours.
+_HIGHEST = {"attribute": 30, "color": 7}
 
 
 class _Resource(NamedTuple):
@@ -57,13 +58,19 @@ def check_members(node: Node, rules: _Rules) -> None:
         found = member.annotations()
         for attribute, arguments in found:
             if attribute in MEMBER_TYPES:
+                if (attribute, 0) in used:
+                    rules.add("error", member.cursor, f"[[{attribute}]] stands on one member alone")
+                used.add((attribute, 0))
                 kind = type_name(member.cursor.type)
                 if kind not in MEMBER_TYPES[attribute] and "type-parameter" not in kind:
                     (right,) = MEMBER_TYPES[attribute]
                     rules.add("error", member.cursor, f"[[{attribute}]] has type '{kind}'; it is a {right}")
             elif attribute in _NUMBERED_MEMBERS and len(found) == 1:
                 value = number(rules, member.cursor, attribute, arguments, ())
-                if value is not None and (attribute, value) in used:
+                most = _HIGHEST.get(attribute)
+                if value is not None and most is not None and value > most:
+                    rules.add("error", member.cursor, f"[[{attribute}({value})]] is above {most}")
+                elif value is not None and (attribute, value) in used:
                     rules.add("error", member.cursor, f"{attribute} {value} is used twice")
                 used.add((attribute, -1 if value is None else value))
 
@@ -145,12 +152,16 @@ class _Parameters:
             self.error(cursor, f"unknown attribute '{attribute}'{hint}")
         elif attribute in builtins:
             self.builtin(cursor, attribute, builtins[attribute])
+        elif attribute == "threadgroup" and self.stage == "vertex":
+            self.error(cursor, "[[threadgroup]]: a vertex function has no threadgroup memory")
         elif attribute in RESOURCES:
             self.resource(cursor, attribute, arguments, resource, found)
         elif attribute == "stage_in":
             self.stage_inputs += 1
             if self.stage_inputs > 1:
                 self.error(cursor, "[[stage_in]] stands on one parameter alone")
+            if self.stage != "fragment":
+                self.stage_input(cursor)
         elif attribute == "function_constant":
             if arguments.isidentifier() and not self.rules.is_function_constant(cursor, arguments):
                 self.error(cursor, f"[[function_constant({arguments})]]: there is no such function constant")
@@ -160,6 +171,17 @@ class _Parameters:
                 self.error(
                     cursor, f"[[{attribute}]] is a value of {' and '.join(stages)} functions, not of a {self.stage}"
                 )
+
+    def stage_input(self, cursor: Any) -> None:
+        """What a vertex or kernel function reads of the vertex descriptor is found by the numbers of its members."""
+        for member in cursor.type.get_canonical().get_declaration().get_children():
+            if member.kind.name != "FIELD_DECL" or "patch_control_point<" in member.type.spelling:
+                continue
+            names = [part.spelling for part in member.get_children() if part.kind.name == "ANNOTATE_ATTR"]
+            if not any(name.startswith("attribute(") for name in names):
+                message = f"[[stage_in]]: the member '{member.spelling}' has no attribute such as [[attribute(0)]]"
+                self.error(cursor, message)
+                return
 
     def builtin(self, cursor: Any, attribute: str, allowed: frozenset[str]) -> None:
         if cursor.type.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT"):

@@ -10,6 +10,7 @@ from ...gpu.devices import METAL
 from .barriers import check_barriers
 from .names import ADDRESS_SPACES, words
 from .parameters import STAGES, check_members, check_parameters, number, type_name
+from .references import BOUND, check_binding, check_call
 from .values import Values
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ _LEAVES = words(
 #: The highest number of a function constant.
 _MOST_CONSTANTS = 65535
 _CONSTANT_TYPES = re.compile(r"(?:(?:un)?signed )?(?:char|short|int|long)|bool[234]?|half|float|.*ext_vector_type.*")
+#: Functions that only fragment functions call, in clang's names for them.
+_OF_FRAGMENTS = re.compile("@N@metal@F@(discard_fragment|dfdx|dfdy|fwidth)#")
 _AUTO = re.compile(r"\b(?:auto|decltype)\b")
-_SPACE_WORDS = re.compile(rf"\b(?:{'|'.join(ADDRESS_SPACES)})\b")
+_SPACE_WORDS = re.compile(rf"\b(?:{'|'.join(ADDRESS_SPACES)}|{BOUND})\b")
 
 
 def check_tree(unit: Any, report: _Report) -> None:
@@ -109,6 +112,7 @@ class _Rules:
         self.kernels: dict[str, str] = {}
         self.host_names: set[str] = set()
         self.values = Values()
+        self.has_bound = any(file.has_bound for file in report.files.values())
         self.numbers: set[int] = set()
 
     def run(self, unit: Any) -> None:
@@ -155,6 +159,8 @@ class _Rules:
                 self.function(cursor)
             elif kind == "VAR_DECL":
                 self.variable(cursor, function)
+                if self.has_bound and node.parts:
+                    check_binding(cursor, node.parts[-1].cursor, self)
                 self.constant(node, function)
             elif kind in ("PARM_DECL", "FIELD_DECL", "TYPEDEF_DECL", "TYPE_ALIAS_DECL"):
                 self.pointer(cursor, cursor.location.offset)
@@ -180,6 +186,8 @@ class _Rules:
                     usr = called.get_usr()
                     function.calls.add(usr)
                     function.called_at.setdefault(usr, cursor)
+                    if self.has_bound:
+                        check_call(cursor, called, self)
                 if cursor.spelling.startswith("atomic_") and cursor.spelling.endswith("_explicit"):
                     self.atomic(node, cursor.spelling)
             if self.report.strict and kind not in _CASTS:
@@ -384,11 +392,11 @@ class _Rules:
                     message = (
                         f"{function.stage} '{function.cursor.spelling}' calls {called.stage} '{called.cursor.spelling}'"
                     )
-                    self.add("error", function.cursor, message)
+                    self.add("error", function.called_at.get(usr, function.cursor), message)
                 elif called is not None:
                     waiting.extend(called.calls)
-                elif "@discard_fragment#" in usr and function.stage != "fragment":
-                    message = f"{function.stage} '{function.cursor.spelling}' calls discard_fragment()"
+                elif function.stage != "fragment" and (found := _OF_FRAGMENTS.search(usr)):
+                    message = f"{function.stage} '{function.cursor.spelling}' calls {found.group(1)}()"
                     self.add("error", function.called_at.get(usr, function.cursor), message)
 
     # --------------------------------------------------------------------------------------------- recursion

@@ -23,6 +23,8 @@ from .names import (
     METAL_HEADERS,
     OTHER_HEADERS,
     SCALARS,
+    SIMD_HEADER,
+    SIMD_VECTORS,
     STANDARD_ATTRIBUTES,
     UNCOVERED,
     UNCOVERED_STAGES,
@@ -76,6 +78,8 @@ class Adapted:
     kernel_bodies: list[tuple[int, int]] = field(default_factory=list)
     #: Names of function constants, and of constants that are computed from them.
     function_constants: frozenset[str] = frozenset()
+    #: Whether a reference of the text takes temporaries; see `references`.
+    has_bound: bool = False
     #: Whether the text uses parts of Metal that this check does not know.
     is_uncovered: bool = False
     _new: list[int] = field(default_factory=list)
@@ -144,14 +148,19 @@ def adapt(text: str) -> Adapted:
 
 def adapt_files(texts: dict[str, str], metal: tuple[int, int] = (3, 1)) -> dict[str, Adapted]:
     """Adapt the files of a program, which see each other's macros and types; the first one includes the others."""
+    from .references import overloaded_by_space
+
     adapters = {path: _Adapter(text, metal) for path, text in texts.items()}
     shared = _Shared()
     for adapter in adapters.values():
+        if SIMD_HEADER in adapter.text:
+            shared.aliases |= SIMD_VECTORS
         shared.kernel_macros.update(_KERNEL_MACRO.findall(adapter.text))
     for _ in range(2):  # a file may come before the one whose types it names
         for adapter in adapters.values():
             shared.aliases |= adapter.vector_aliases(shared.aliases)
             shared.function_constants |= adapter.function_constants(shared.function_constants)
+    shared.overloaded = overloaded_by_space(list(adapters.values()))
     for path, adapter in adapters.items():
         adapter.shared, adapter.is_included = shared, path != next(iter(adapters))
     return {path: adapter.run() for path, adapter in adapters.items()}
@@ -166,6 +175,8 @@ class _Shared:
     #: Names of types that are vectors.
     aliases: set[str] = field(default_factory=set)
     function_constants: set[str] = field(default_factory=set)
+    #: Functions that differ in the address spaces of their references.
+    overloaded: frozenset[str] = frozenset()
 
 
 class _Adapter:
@@ -183,6 +194,7 @@ class _Adapter:
         self.bodies: set[int] = set()
 
     def run(self) -> Adapted:
+        from .references import adapt_reference
         from .structures import adapt_kernel, adapt_structure
 
         tokens = self.tokens
@@ -215,6 +227,8 @@ class _Adapter:
                     adapt_kernel(self, index)
             elif token.text in self.shared.kernel_macros and index < directive_end == len(tokens):
                 adapt_kernel(self, index)
+            elif token.text == "thread":
+                adapt_reference(self, index, self.shared.overloaded)
             elif token.text in ("struct", "class"):
                 adapt_structure(self, index)
             elif following == "(" and (token.text in VECTORS or token.text in self.shared.aliases):
@@ -266,6 +280,16 @@ class _Adapter:
         """The index of the bracket that closes the one at `index`, or the last token."""
         return self.match.get(index, len(self.tokens) - 1)
 
+    def enclosing(self, index: int) -> int:
+        """The index of the innermost bracket around a token, or -1."""
+        depth = 0
+        for at in range(index - 1, max(-1, index - _REACH), -1):
+            text = self.tokens[at].text
+            depth += (text in _CLOSE) - (text in _OPEN) if self.tokens[at].kind == "mark" and len(text) == 1 else 0
+            if depth < 0:
+                return at
+        return -1
+
     def angle(self, index: int) -> int:
         """The index of the `>` that closes the `<` at `index`, or -1."""
         depth = 0
@@ -312,7 +336,7 @@ class _Adapter:
         name = include.group(1) or include.group(2)
         if name in METAL_HEADERS or name in OTHER_HEADERS:
             self.has_header = self.has_header or name in METAL_HEADERS
-            self.edit(start, start + include.end(), "")
+            self.edit(start, start + include.end(), "__msl_simd" if name == SIMD_HEADER else "")
         return behind
 
     def _host_name(self, index: int, end: int) -> None:
@@ -412,7 +436,7 @@ class _Adapter:
     def _constructor(self, first: int, last: int) -> None:
         """Turn the type between two tokens, followed by `(`, into a call; `metal::` before it is part of the type."""
         opening = last + 1
-        if self.at(first - 1) == "::" and self.at(first - 2) == "metal":
+        if self.at(first - 1) == "::" and self.at(first - 2) in ("metal", "simd"):
             first -= 3 if self.at(first - 3) == "::" else 2
         before = self.at(first - 1)
         if self.at(opening + 1) in ("&", "*") and self.at(opening + 3) == ")":

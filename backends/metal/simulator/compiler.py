@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from smelt.backends.metal.check.names import SIMD_HEADER
 from smelt.backends.metal.simulator.source import SimulatorError
 from smelt.ir.folders import cache_place
 from smelt.ir.settings import settings
@@ -254,6 +255,9 @@ def preprocess(text: str) -> str:
     with tempfile.TemporaryDirectory(prefix="smelt-") as place:
         for header in HEADERS.glob("metal_*"):
             (Path(place) / header.name).touch()
+        names = Path(place) / SIMD_HEADER
+        names.parent.mkdir()
+        shutil.copyfile(HEADERS / "smelt_simd_names.h", names)
         command = [*tool.command, "-std=c++17", "-x", "c++", "-E", "-P", "-w", "-nostdinc", f"-I{place}"]
         command += ["-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__HAVE_BFLOAT__=1"]
         command += [f"-D{name}={name}" for name in _library_macros()] + ["-"]

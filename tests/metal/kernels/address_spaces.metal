@@ -168,3 +168,40 @@ kernel void k(device float* x [[buffer(0)]]) {
     decltype(x) p = x + 1;
     p[0] = 2;
 }
+//// temporaries as references of the thread
+struct Ray {
+    float3 origin, direction;
+    Ray(const thread float3& o, thread const float3& d) : origin(o), direction(normalize(d)) {}
+    float3 at(const thread float& t) const { return origin + t * direction; }
+};
+static float largest(thread const float3& v) { return max3(v.x, v.y, v.z); }
+template <typename T> static T sum(const thread vec<T, 2>& v) { return v.x + v.y; }
+kernel void k(device float3* x [[buffer(0)]], device half* h [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    Ray ray(float3(0, 0, -4), x[i] * 2 - 1);
+    const thread float3& p = ray.at(0.5f) + float3(h[i]);
+    x[i] = largest(p - float3(0.25f)) + largest(p) + sum<float>(float2(1, p.x)) + ray.at(h[i]);
+}
+//// a reference of the thread to device memory
+static float largest(thread const float3& v) { return max3(v.x, v.y, v.z); }
+kernel void k(device float3* x [[buffer(0)]]) {
+    x[0] = largest(x[1]);  // error: reference to thread memory, not to device memory
+}
+//// a reference of the thread to constant memory
+struct Light { float3 at; float power; };
+static float3 pull(const thread Light& light) { return light.at * light.power; }
+kernel void k(device float3* x [[buffer(0)]], constant Light* lights [[buffer(1)]]) {
+    x[0] = pull(lights[0]);  // error: 
+}
+//// a local reference of the thread to threadgroup memory
+kernel void k(device float* x [[buffer(0)]]) {
+    threadgroup float shared[4];
+    const thread float& first = shared[0];  // error: reference to thread memory, not to threadgroup memory
+    x[0] = first;
+}
+//// references of one function in several spaces
+static float first(const thread float2& v) { return v.x; }
+static float first(const device float2& v) { return v.y; }
+kernel void k(device float2* x [[buffer(0)]]) {
+    float2 y = x[1];
+    x[0] = first(x[1]) + first(y);
+}

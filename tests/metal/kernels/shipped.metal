@@ -212,3 +212,39 @@ kernel void k(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]])
     device auto& r = *p;
     r *= 2;
 }
+//// a header that the host shares (tolerated)
+#include <simd/simd.h>
+#ifdef __METAL_VERSION__
+#define NS_ENUM(_type, _name) enum _name : _type _name; enum _name : _type
+typedef metal::int32_t EnumBackingType;
+#else
+#import <Foundation/Foundation.h>
+typedef NSInteger EnumBackingType;
+#endif
+typedef NS_ENUM(EnumBackingType, BufferIndex) { BufferIndexMeshPositions = 0, BufferIndexUniforms = 2 };
+typedef NS_ENUM(EnumBackingType, VertexAttribute) { VertexAttributePosition = 0, VertexAttributeTexcoord = 1 };
+typedef NS_ENUM(EnumBackingType, TextureIndex) { TextureIndexColor = 0 };
+typedef struct { matrix_float4x4 projectionMatrix; matrix_float4x4 modelViewMatrix; vector_float3 light; vector_uint2 size; simd_float2 offset; } Uniforms;
+typedef struct { float3 position [[attribute(VertexAttributePosition)]]; float2 texCoord [[attribute(VertexAttributeTexcoord)]]; } Vertex;
+typedef struct { float4 position [[position]]; float2 texCoord; } ColorInOut;
+vertex ColorInOut vertexShader(Vertex in [[stage_in]], constant Uniforms & uniforms [[ buffer(BufferIndexUniforms) ]]) {
+    ColorInOut out;
+    float4 position = float4(in.position, 1.0);
+    out.position = uniforms.projectionMatrix * uniforms.modelViewMatrix * position;
+    out.texCoord = in.texCoord + uniforms.offset;
+    return out;
+}
+fragment float4 fragmentShader(ColorInOut in [[stage_in]], constant Uniforms & uniforms [[ buffer(BufferIndexUniforms) ]], texture2d<half> colorMap [[ texture(TextureIndexColor) ]]) {
+    constexpr sampler colorSampler(mip_filter::linear, mag_filter::linear, min_filter::linear);
+    half4 colorSample = colorMap.sample(colorSampler, in.texCoord.xy);
+    return float4(colorSample);
+}
+//// vectors and matrices by their names in simd
+#include <simd/simd.h>
+struct Uniforms { simd_float4x4 view; matrix_float3x3 normal; simd::float3 light; vector_uint2 size; matrix_half2x2 small; };
+kernel void k(constant Uniforms& u [[buffer(0)]], device float4* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    vector_float3 n = u.normal * (vector_float3(1, 2, 3) + u.light);
+    x[i] = u.view * simd::float4(n, 1.0f) + simd_float4(u.size.x) * simd::float2x2(2.0f)[1].y;
+}
+//// a name of simd without its header
+kernel void k(constant vector_float3& u [[buffer(0)]]) {}  // error: vector_float3

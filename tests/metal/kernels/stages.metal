@@ -87,3 +87,47 @@ struct Patch { patch_control_point<Control> points; };
 fragment half4 f(float4 at [[position]], constant half4& tint [[buffer(0)]]) { return half4(at) * tint; }
 //// programmable blending
 fragment float4 f(float4 before [[color(0)]], float4 at [[position]]) { return before + at; }
+//// more colours than there are
+struct Colours {
+    half4 last [[color(7)]];
+    half4 more [[color(8)]];  // error: above 7
+};
+fragment Colours f() { return Colours(); }
+//// more attributes than there are
+struct In {
+    float4 last [[attribute(30)]];
+    float4 more [[attribute(31)]];  // error: above 30
+};
+vertex float4 v(In in [[stage_in]]) { return in.last; }
+//// two positions
+struct Out {
+    float4 a [[position]];
+    float4 b [[position]];  // error: one member alone
+};
+vertex Out v() { return Out(); }
+//// threadgroup memory in a vertex function
+vertex float4 v(threadgroup float4* p [[threadgroup(0)]]) { return p[0]; }  // error: threadgroup
+//// derivatives in a kernel
+static float slope(float x) { return fwidth(x); }
+kernel void k(device float* x [[buffer(0)]]) {
+    x[0] = dfdx(x[0]);  // error: calls dfdx()
+}
+//// derivatives in a function that a kernel calls
+static float slope(float x) { return fwidth(x); }
+kernel void k(device float* x [[buffer(0)]]) { x[0] = slope(x[0]); }  // error: calls fwidth()
+//// values interpolated at a place of choice
+struct In {
+    float4 at [[position]];
+    interpolant<float2, interpolation::perspective> uv;
+    interpolant<half, interpolation::no_perspective> shade;
+};
+fragment float4 f(In in [[stage_in]], uint sample [[sample_id]]) {
+    float2 uv = in.uv.interpolate_at_center() + in.uv.interpolate_at_offset(float2(0.25f, -0.25f));
+    return float4(uv, in.uv.interpolate_at_sample(sample).x, in.shade.interpolate_at_centroid());
+}
+//// an input of a vertex without numbers
+struct In { float4 at [[attribute(0)]]; float2 uv; };
+vertex float4 v(In in [[stage_in]]) { return in.at; }  // error: member 'uv' has no attribute
+//// an input of a kernel without numbers
+struct In { float4 at; };
+kernel void k(In in [[stage_in]], device float4* x [[buffer(0)]]) { x[0] = in.at; }  // error: member 'at' has no attribute

@@ -273,3 +273,177 @@ struct Out { float4 position [[position]]; };
 vertex Out corner(uint i [[vertex_id]]) { Out o; o.position = float4(i & 1, i >> 1, 0, 1); return o; }
 [[fragment]] half4 white(Out in [[stage_in]], texture2d<half> t [[texture(0)]], sampler s [[sampler(0)]]) { return t.sample(s, in.position.xy); }
 kernel void clear(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = 0.0; }
+//// n bodies with tiles (tolerated)
+struct Params { uint count; float dt; float softening; };
+static float3 pull(float4 a, float4 b, float eps) {
+    float3 d = b.xyz - a.xyz;
+    float r2 = dot(d, d) + eps * eps;
+    float inv = rsqrt(r2);
+    return d * (b.w * inv * inv * inv);
+}
+kernel void nbody(device const float4 *pos [[buffer(0)]], device float4 *vel [[buffer(1)]], device float4 *next [[buffer(2)]], constant Params &p [[buffer(3)]],
+                  threadgroup float4 *tile [[threadgroup(0)]], uint gid [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+    float4 me = pos[gid];
+    float3 acc = 0;
+    for (uint t = 0; t < p.count; t += n) {
+        tile[lid] = pos[t + lid];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll(8)
+        for (uint j = 0; j < n; ++j) acc += pull(me, tile[j], p.softening);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    vel[gid].xyz += acc * p.dt;
+    next[gid] = float4(me.xyz + vel[gid].xyz * p.dt, me.w);
+}
+//// histogram with local bins (tolerated)
+kernel void histogram(texture2d<half, access::read> image [[texture(0)]], device atomic_uint *out [[buffer(0)]], ushort2 gid [[thread_position_in_grid]], ushort lid [[thread_index_in_threadgroup]], ushort2 size [[threads_per_threadgroup]]) {
+    threadgroup atomic_uint bins[256];
+    for (ushort i = lid; i < 256; i += size.x * size.y) atomic_store_explicit(&bins[i], 0, memory_order_relaxed);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (gid.x < image.get_width() && gid.y < image.get_height()) {
+        half3 c = image.read(gid).rgb;
+        half luma = dot(c, half3(0.299h, 0.587h, 0.114h));
+        atomic_fetch_add_explicit(&bins[uint(clamp(luma, 0.0h, 1.0h) * 255.0h)], 1u, memory_order_relaxed);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (ushort i = lid; i < 256; i += size.x * size.y) {
+        uint v = atomic_load_explicit(&bins[i], memory_order_relaxed);
+        if (v) atomic_fetch_add_explicit(out + i, v, memory_order_relaxed);
+    }
+}
+//// scan of a block in two phases (tolerated)
+template <typename T, ushort N> static inline T block_scan(T x, threadgroup T (&shared)[N], ushort lane, ushort warp) {
+    T inclusive = simd_prefix_inclusive_sum(x);
+    if (lane == 31) shared[warp] = inclusive;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (warp == 0) shared[lane] = simd_prefix_exclusive_sum(lane < N ? shared[lane] : T(0));
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return inclusive + shared[warp];
+}
+kernel void scan(device uint *x [[buffer(0)]], uint gid [[thread_position_in_grid]], ushort lane [[thread_index_in_simdgroup]], ushort warp [[simdgroup_index_in_threadgroup]]) {
+    threadgroup uint shared[32];
+    x[gid] = block_scan<uint, 32>(x[gid], shared, lane, warp);
+}
+//// philox (tolerated)
+struct Philox {
+    uint4 counter; uint2 key;
+    uint4 operator()() {
+        uint4 c = counter; uint2 k = key;
+        for (int i = 0; i < 10; i++) {
+            uint hi0 = mulhi(0xD2511F53u, c.x), lo0 = 0xD2511F53u * c.x, hi1 = mulhi(0xCD9E8D57u, c.z), lo1 = 0xCD9E8D57u * c.z;
+            c = uint4(hi1 ^ c.y ^ k.x, lo1, hi0 ^ c.w ^ k.y, lo0);
+            k += uint2(0x9E3779B9u, 0xBB67AE85u);
+        }
+        counter.x++;
+        return c;
+    }
+};
+kernel void normal(device float2* out [[buffer(0)]], constant ulong& seed [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    Philox rng{uint4(i, 0, 0, 0), as_type<uint2>(seed)};
+    uint4 bits = rng();
+    float2 u = float2(bits.xy >> 8) * 0x1p-24f;
+    float r = sqrt(-2.0f * log(1.0f - u.x));
+    out[i] = r * float2(cospi(2 * u.y), sinpi(2 * u.y));
+}
+//// signed distances (tolerated)
+struct Ray { float3 o, d; };
+static float sphere(float3 p, float r) { return length(p) - r; }
+static float box(thread const float3& p, float3 b) { float3 q = abs(p) - b; return length(max(q, 0.0)) + min(max3(q.x, q.y, q.z), 0.0); }
+static float scene(float3 p) { return min(sphere(p, 1.0), box(p - float3(2, 0, 0), float3(0.5))); }
+static float3 normal_of(float3 p) {
+    const float2 e = float2(0.001, 0);
+    return normalize(float3(scene(p + e.xyy) - scene(p - e.xyy), scene(p + e.yxy) - scene(p - e.yxy), scene(p + e.yyx) - scene(p - e.yyx)));
+}
+kernel void march(texture2d<float, access::write> out [[texture(0)]], constant float4x4& view [[buffer(0)]], uint2 gid [[thread_position_in_grid]]) {
+    float2 uv = (float2(gid) + 0.5) / float2(out.get_width(), out.get_height()) * 2 - 1;
+    Ray ray = {(view * float4(0, 0, -4, 1)).xyz, normalize((view * float4(uv, 1, 0)).xyz)};
+    float t = 0;
+    for (int i = 0; i < 64; ++i) {
+        float d = scene(ray.o + ray.d * t);
+        if (d < 1e-3) break;
+        t += d;
+    }
+    float3 n = normal_of(ray.o + t * ray.d);
+    out.write(float4(saturate(dot(n, float3(0.577))) * float3(1, .5, .25), 1), gid);
+}
+//// fft of radix four (tolerated)
+struct cfloat { float re, im; };
+static inline float2 cmul(float2 a, float2 b) { return float2(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x)); }
+static inline void radix4(thread float2 (&v)[4]) {
+    float2 a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = float2(v[1].y - v[3].y, v[3].x - v[1].x);
+    v[0] = a + c; v[1] = b + d; v[2] = a - c; v[3] = b - d;
+}
+template <int N> [[kernel]] void fft(device float2* data [[buffer(0)]], uint lid [[thread_position_in_threadgroup]], uint group [[threadgroup_position_in_grid]]) {
+    threadgroup float2 shared[N];
+    float2 v[4];
+    for (int i = 0; i < 4; ++i) v[i] = data[group * N + lid + i * (N / 4)];
+    for (int stride = 1; stride < N; stride *= 4) {
+        radix4(v);
+        float angle = -2.0f * M_PI_F * float(lid % stride) / float(4 * stride);
+        float c, s = sincos(angle, c);
+        for (int i = 0; i < 4; ++i) { shared[(lid * 4 + i) % N] = cmul(v[i], float2(c, s)); }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (int i = 0; i < 4; ++i) v[i] = shared[lid + i * (N / 4)];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    for (int i = 0; i < 4; ++i) data[group * N + lid + i * (N / 4)] = v[i];
+}
+template [[host_name("fft_64")]] kernel void fft<64>(device float2*, uint, uint);
+template [[host_name("fft_256")]] kernel void fft<256>(device float2*, uint, uint);
+//// grids and static constants in a class (tolerated)
+template <typename T> struct Limits { static constant constexpr T lowest = metal::numeric_limits<T>::lowest(); static constexpr constant T zero = 0; };
+struct Max { template <typename T> static constexpr constant T init = Limits<T>::lowest; template <typename T> T operator()(T a, T b) { return a > b ? a : b; } };
+template <typename T, typename Op> kernel void reduce(device const T* in [[buffer(0)]], device T* out [[buffer(1)]], constant size_t& n [[buffer(2)]], uint gid [[thread_position_in_grid]], uint gsize [[threads_per_grid]]) {
+    T total = Op::template init<T>; Op op;
+    for (size_t i = gid; i < n; i += gsize) total = op(total, in[i]);
+    out[gid] = total;
+}
+template [[host_name("max_f")]] [[kernel]] decltype(reduce<float, Max>) reduce<float, Max>;
+template [[host_name("max_i")]] [[kernel]] decltype(reduce<int8_t, Max>) reduce<int8_t, Max>;
+//// attention in the style of the field (tolerated)
+template <typename T, int D, int V = D> [[kernel]] void sdpa_vector(const device T* queries [[buffer(0)]], const device T* keys [[buffer(1)]], const device T* values [[buffer(2)]], device T* out [[buffer(3)]], const constant int& gqa [[buffer(4)]], const constant int& N [[buffer(5)]], const constant size_t& stride [[buffer(6)]], const constant float& scale [[buffer(7)]],
+    uint3 tid [[threadgroup_position_in_grid]], uint simd_gid [[simdgroup_index_in_threadgroup]], uint simd_lid [[thread_index_in_simdgroup]]) {
+  constexpr int BN = 32, BD = 32, qk = D / BD, vk = V / BD;
+  typedef float U;
+  thread U q[qk]; thread U k[qk]; thread U o[vk];
+  threadgroup U outputs[BN * BD]; threadgroup U max_scores[BN]; threadgroup U sum_exp[BN];
+  queries += tid.x * D + simd_lid * qk;
+  keys += (tid.x / gqa) * stride + simd_gid * D + simd_lid * qk;
+  values += (tid.x / gqa) * stride + simd_gid * V + simd_lid * vk;
+  for (int i = 0; i < qk; i++) q[i] = static_cast<U>(scale) * queries[i];
+  for (int i = 0; i < vk; i++) o[i] = 0;
+  U max_score = -INFINITY, sum = 0;
+  for (int i = simd_gid; i < N; i += BN) {
+    for (int j = 0; j < qk; j++) k[j] = keys[j];
+    U score = 0;
+    for (int j = 0; j < qk; j++) score += q[j] * k[j];
+    score = simd_sum(score);
+    U new_max = max(max_score, score), factor = fast::exp(max_score - new_max), e = fast::exp(score - new_max);
+    max_score = new_max; sum = sum * factor + e;
+    for (int j = 0; j < vk; j++) o[j] = o[j] * factor + e * values[j];
+    keys += BN * D; values += BN * V;
+  }
+  if (simd_lid == 0) { max_scores[simd_gid] = max_score; sum_exp[simd_gid] = sum; }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  max_score = max_scores[simd_lid];
+  U new_max = simd_max(max_score), factor = fast::exp(max_score - new_max);
+  sum = simd_sum(sum_exp[simd_lid] * factor);
+  for (int i = 0; i < vk; i++) {
+    outputs[simd_lid * BD + simd_gid] = o[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    o[i] = simd_sum(outputs[simd_gid * BD + simd_lid] * factor) / sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  if (simd_lid == 0) for (int i = 0; i < vk; i++) out[tid.x * V + simd_gid * vk + i] = static_cast<T>(o[i]);
+}
+#define instantiate_sdpa(type, d) template [[host_name("sdpa_" #type "_" #d)]] [[kernel]] decltype(sdpa_vector<type, d>) sdpa_vector<type, d>;
+instantiate_sdpa(half, 64) instantiate_sdpa(float, 128) instantiate_sdpa(bfloat, 128)
+//// bitonic step (tolerated)
+kernel void bitonic(device uint2 *keys, constant uint &k, constant uint &j, uint i [[thread_position_in_grid]]) {
+    uint l = i ^ j;
+    if (l > i) {
+        bool up = (i & k) == 0;
+        uint2 a = keys[i], b = keys[l];
+        if ((a.x > b.x) == up) { keys[i] = b; keys[l] = a; }
+    }
+}
