@@ -28,6 +28,11 @@ def test_python_blocks(path: Path) -> None:
     report(python_checks(path))
 
 
+def test_the_readme_names_every_page() -> None:
+    named = set(re.findall(r"\(docs/([\w-]+\.md)\)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
 @DOCUMENTS
 def test_console_blocks(path: Path) -> None:
     report(console_checks(path))
