@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ctypes import addressof, c_char
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -252,6 +252,15 @@ class Buffer(Counted):
         buffer.home = block
         return buffer
 
+    @staticmethod
+    def later(aval: Aval, read: Callable[[], np.ndarray]) -> Buffer:
+        """A buffer whose elements `read` gives, C-contiguous, when somebody asks for them."""
+        buffer = _Later.__new__(_Later)
+        buffer.aval = aval
+        buffer.home = None
+        buffer.read = read
+        return buffer
+
     @property
     def is_on_host(self) -> bool:
         """Whether the host has the elements already."""
@@ -347,6 +356,40 @@ class _Remote(Buffer):
                     array = self.home.to_host(self.aval)
                     self.array = array
                     self.address = array.__array_interface__["data"][0]  # last: it tells that both are there
+            return object.__getattribute__(self, name)
+
+
+class _Later(Buffer):
+    """A buffer whose elements are still where they are read from, a file perhaps, until somebody asks for them.
+
+    Attributes:
+        read: what gives them; None afterwards.
+    """
+
+    __slots__ = ("read",)
+
+    read: Callable[[], np.ndarray] | None
+
+    @property
+    def is_on_host(self) -> bool:
+        return self.read is None
+
+    def reshaped(self, aval: Aval) -> Buffer:
+        return self if aval == self.aval else Buffer(self.aval, self.array).reshaped(aval)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Called for a slot that is empty. Two threads may both read: what they get is the same.
+            if name not in ("array", "address"):
+                raise AttributeError(f"a buffer has no {name!r}")
+            read = self.read
+            array = None if read is None else read()
+            with _placing:
+                if self.read is not None:
+                    self.array = array
+                    self.address = array.__array_interface__["data"][0]
+                    self.read = None  # last: it tells that both are there
             return object.__getattribute__(self, name)
 
 

@@ -17,6 +17,7 @@ import smelt
 from smelt.ir.errors import SettingError, at_user_line
 
 from . import cuda, distributed, fast, linalg, metal, nn, optimizers, random, utils
+from .distributed import hosts
 from .nn import layers
 from .optimizers import schedulers
 
@@ -37,6 +38,9 @@ def _modules() -> dict[str, types.ModuleType]:
         "mlx.optimizers.optimizers": optimizers,
         "mlx.optimizers.schedulers": schedulers,
         "mlx.nn.layers": layers,
+        "mlx._distributed_utils": hosts,
+        "mlx._distributed_utils.common": hosts,
+        "mlx._distributed_utils.launch": hosts,
     }
     for module in (cuda, distributed, fast, linalg, metal, random, smelt.fft):
         found[f"mlx.core.{module.__name__.rpartition('.')[2]}"] = module

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import IO, Any
@@ -18,6 +19,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -34,6 +36,7 @@ from smelt.runtime import Buffer
 
 from . import gguf_files
 from .formats import npy, safetensors
+from .formats.reading import Elements, Later
 from .formats.writing import octets_of, replacing
 from .lazy.arguments import word
 from .lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, wrap
@@ -50,6 +53,11 @@ def _stored(x: ArrayLike) -> np.ndarray:
     found = as_array(x)
     host = found._host()
     return host.view(np.dtype("V2")) if found.dtype is dtypes.bfloat16 else host
+
+
+def _buffer(elements: Elements, dtype: DType) -> Buffer:
+    aval = Aval(elements.shape, dtype)
+    return Buffer.later(aval, elements.read) if isinstance(elements, Later) else Buffer.of(elements, aval)
 
 
 def _restored(host: np.ndarray, where: str) -> array:
@@ -230,7 +238,8 @@ def load(
     """Read what `save`, `savez`, `save_safetensors` or `save_gguf` wrote.
 
     Elements of .safetensors files, and those of .gguf files that are not quantized, are mapped into memory: what is not
-    used is not read. Such a file may be deleted or replaced, but not be made shorter, while arrays of it are in use.
+    used is not read. Those that the header of a .safetensors file leaves at odd places, as MLX's mostly do, are copied
+    when they are used. Such a file may be deleted or replaced, but not be made shorter, while arrays of it are in use.
 
     Args:
         file: a path, or an open binary file that can seek.
@@ -277,11 +286,12 @@ def load(
             if found == "npz":
                 return {k: _restored(x, f"{where}, {k}") for k, x in npy.read_npz(source).items()}
             metadata: Any
+            read: Mapping[str, tuple[Elements, DType]]
             if found == "safetensors":
                 read, metadata = safetensors.read_safetensors(source)
             else:
                 read, metadata = gguf_files.read(source)
-            arrays = {k: wrap((leaf(Buffer.of(x, Aval(x.shape, dtype))), 0)) for k, (x, dtype) in read.items()}
+            arrays = {name: wrap((leaf(_buffer(*found)), 0)) for name, found in read.items()}
             return (arrays, metadata) if return_metadata else arrays
     except (FileFormatError, OutOfMemoryError, DTypeError) as error:
         if str(error).startswith("smelt.load"):

@@ -13,8 +13,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: From so many objects on what is made for a cache counts as old, until so many have since all were looked through.
+MANY, MOST = 2_000, 200_000
+
 #: The thread that has paused it.
 _by: int | None = None
+#: Objects that came to count as old since the collections of all there is were so many.
+_old = _collections = 0
 
 
 @contextmanager
@@ -39,9 +44,38 @@ def lasting() -> Iterator[None]:
     stay, and to look through those of smelt alone takes longer than a step of a small model."""
     with paused():
         yield
-        if not gc.get_freeze_count():  # else somebody keeps objects from being looked at, which goes on
-            gc.freeze()
-            gc.unfreeze()  # to the oldest generation
+        _age()
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """For the time of making what a cache keeps: `paused`, and if that are many objects, what there is then counts as
+    old.
+
+    Else Python would look through all there is whenever a quarter has come to it, which the first run of each model
+    brings: half of its time. Cycles that are garbage wait the longer for it, for `MOST` objects.
+    """
+    global _old, _collections
+    if not gc.isenabled():
+        yield
+        return
+    with paused():
+        yield
+        made = gc.get_count()[0]
+        if made < MANY:
+            return
+        if (collections := gc.get_stats()[2]["collections"]) != _collections:
+            _old, _collections = 0, collections
+        if _old + made <= MOST:
+            _old += made
+            _age()
+
+
+def _age() -> None:
+    """Let all there is count as old."""
+    if not gc.get_freeze_count():  # else somebody keeps objects from being looked at, which goes on
+        gc.freeze()
+        gc.unfreeze()  # to the oldest generation
 
 
 def _after_fork_in_child() -> None:

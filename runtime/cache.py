@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from smelt.ir import locks
+from smelt.ir import collector, locks
 from smelt.ir.settings import settings
 
 
@@ -49,7 +49,8 @@ class LruCache:
                 if entry is not None:
                     return entry[0]
                 self.misses += 1
-                value = make()
+                with collector.kept():
+                    value = make()
                 self.put(key, value)
         return value
 
@@ -67,7 +68,8 @@ class LruCache:
             entry = self._entries.get(key)
             if entry is not None:
                 return entry[0]
-            value = make()
+            with collector.kept():
+                value = make()
             if value is not None:
                 self.misses += 1
                 self.put(key, value)

@@ -19,7 +19,7 @@ from smelt.ir.plain import aval_of, plain_aval
 from smelt.ir.text import MAX_BYTES
 
 from . import safetensors
-from .reading import MAX_AXES, left_in, take
+from .reading import MAX_AXES, Later, left_in, take
 
 MARK = b"// smelt exported function 1\n"
 #: Containers in trees of arguments and results nest no deeper.
@@ -150,7 +150,8 @@ def read_exported(source: IO[bytes]) -> Exported:
         raise FileFormatError("its metadata must be a text")
     if not isinstance(header["traces"], list):
         raise FileFormatError("its traces must be a list")
-    arrays = safetensors.read_safetensors(source)[0] if ended else {}
+    read = safetensors.read_safetensors(source)[0] if ended else {}
+    arrays = {name: (x.read() if isinstance(x, Later) else x, dtype) for name, (x, dtype) in read.items()}
     traces = [_trace(found, arrays) for found in header["traces"]]
     return Exported(header["name"], header["metadata"], traces, module, arrays)
 

@@ -6,13 +6,15 @@ import io
 import math
 import mmap
 import os
-from typing import IO, Any
+from collections.abc import Callable
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from smelt.ir.errors import FileFormatError, OutOfMemoryError, shown
 
 _CHUNK = 1 << 20
+Restore: TypeAlias = "Callable[[np.ndarray], np.ndarray]"
 #: An array of a file has no more axes.
 MAX_AXES = 64
 
@@ -59,16 +61,35 @@ def elements(source: IO[bytes], dtype: np.dtype, shape: tuple[int, ...], have: i
         part = take(source, min(size - at, _CHUNK), what)
         found[at : at + len(part)] = np.frombuffer(part, np.uint8)
         at += len(part)
+    return _typed(found, dtype).reshape(shape) if size else np.empty(shape, dtype)
+
+
+def _typed(octets: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype == np.bool_:
-        found = (found != 0).view(np.uint8)  # any other byte would be no bool
-    return found.view(dtype).reshape(shape) if size else np.empty(shape, dtype)
+        octets = (octets != 0).view(np.uint8)  # any other byte would be no bool
+    return octets.view(dtype)
+
+
+class Later(NamedTuple):
+    """Elements of a file that are read when somebody asks for them.
+
+    Attributes:
+        shape: of the array.
+        read: gives it, C-contiguous. Raises OutOfMemoryError.
+    """
+
+    shape: tuple[int, ...]
+    read: Callable[[], np.ndarray]
+
+
+Elements: TypeAlias = "np.ndarray | Later"
 
 
 class Data:
     """The rest of a file, of which arrays are taken at offsets.
 
-    A file of the system is mapped into memory, so that a part of it is read when somebody looks at it; of others, and
-    of elements that do not lie as their dtype needs them, copies are read.
+    A file of the system is mapped into memory, so that a part of it is read when somebody looks at it; of others copies
+    are read, as they are of elements that do not lie as their dtype needs them.
     """
 
     def __init__(self, source: IO[bytes]):
@@ -83,12 +104,40 @@ class Data:
         size = math.prod(shape) * dtype.itemsize
         place = self._start + at
         mapped = self._mapped
-        if mapped is None or not 0 < size <= have or place % dtype.alignment or dtype == np.bool_:
+        if mapped is None or not 0 < size <= have:
             self._source.seek(place)
             return elements(self._source, dtype, shape, have, what)
         if place + size > len(mapped):  # it has become shorter since it was measured
             raise FileFormatError(f"it ends before the end of {what}")
-        return np.frombuffer(mapped, np.uint8, size, place).view(dtype).reshape(shape)
+        octets = np.frombuffer(mapped, np.uint8, size, place)
+        if place % dtype.alignment == 0 and dtype != np.bool_:
+            return octets.view(dtype).reshape(shape)
+        try:
+            return _typed(octets if dtype == np.bool_ else octets.copy(), dtype).reshape(shape)
+        except MemoryError:
+            raise OutOfMemoryError(f"no memory for the {size} bytes of {what}") from None
+
+    def later(
+        self, at: int, dtype: np.dtype, shape: tuple[int, ...], what: str, restore: Restore | None = None
+    ) -> Elements:
+        """As `elements`, and what `restore` makes of them; later, where that is a copy that can wait.
+
+        Other programs write headers of any length, so that most elements lie at odd places: to copy them all would
+        read all of a file of which little may be used.
+        """
+        place = self._start + at
+        stays = restore is None and place % dtype.alignment == 0 and dtype != np.bool_
+        if stays or self._mapped is None or not 0 < math.prod(shape) * dtype.itemsize <= self.size - at:
+            found = self.elements(at, dtype, shape, what)
+            return found if restore is None else restore(found)
+        if place + math.prod(shape) * dtype.itemsize > len(self._mapped):
+            raise FileFormatError(f"it ends before the end of {what}")
+
+        def read() -> np.ndarray:
+            found = self.elements(at, dtype, shape, what)
+            return found if restore is None else restore(found)
+
+        return Later(shape, read)
 
     def close(self) -> None:
         """Leave the file behind the end of its data; arrays keep the mapping."""

@@ -12,7 +12,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, FileFormatError, shown
 
-from .reading import MAX_AXES, Data, left_in, take
+from .reading import MAX_AXES, Data, Elements, left_in, take
 from .writing import octets_of
 
 #: Longer headers are refused, by those who define the format as well.
@@ -28,8 +28,9 @@ NAMES = {
 _EIGHT_BITS = {"F8_E4M3": dtypes.uint8, "F8_E8M0": dtypes.uint8, "F8_E5M2": dtypes.float16}
 
 
-def read_safetensors(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DType]], dict[str, str]]:
-    """({name: (array, dtype)}, metadata) of a .safetensors file.
+def read_safetensors(source: IO[bytes]) -> tuple[dict[str, tuple[Elements, DType]], dict[str, str]]:
+    """({name: (elements, dtype)}, metadata) of a .safetensors file. What cannot stay where it is in the file is
+    `Later`.
 
     Raises:
         FileFormatError: it is none; also for arrays that overlap or leave gaps, which the format rules out. DTypeError:
@@ -54,13 +55,14 @@ def read_safetensors(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DTy
     arrays: dict[str, Any] = dict.fromkeys(header)  # in their order
     for start, _, kind, shape, name in entries:
         dtype = _dtype(kind)
-        if kind == "F8_E5M2":
-            octets = data.elements(start, np.dtype(np.uint8), shape, shown(name))
-            arrays[name] = ((octets.astype(np.uint16) << 8).view(np.float16), dtype)
-        else:
-            arrays[name] = (data.elements(start, dtype.numpy, shape, shown(name)), dtype)
+        stored, restore = (np.dtype(np.uint8), _upper_halves) if kind == "F8_E5M2" else (dtype.numpy, None)
+        arrays[name] = (data.later(start, stored, shape, shown(name), restore), dtype)
     data.close()
     return arrays, metadata
+
+
+def _upper_halves(octets: np.ndarray) -> np.ndarray:
+    return (octets.astype(np.uint16) << 8).view(np.float16)
 
 
 def _dtype(kind: str) -> DType:

@@ -172,3 +172,48 @@ def test_programs_know_that_they_are_traced_by_the_message(transform, ask) -> No
     """MLX has no other sign of it, so programs that time their kernels, where they can, look for these words."""
     with pytest.raises(ValueError, match="during function transformations"):
         transform(lambda x: ask(x.sum()))(smelt.ones((3,)))
+
+
+HOSTS = """
+import argparse, json, sys
+from mlx._distributed_utils.common import Host, Hostfile
+from mlx._distributed_utils.launch import launch_ring
+
+for said in ([{"ssh": "localhost"}, {"ssh": "localhost", "ips": ["127.0.0.1"]}], None):
+    with open("hosts.json", "w") as file:
+        json.dump(said or read.to_json(), file)
+    read = Hostfile.from_file("hosts.json")
+    print(read.backend, [(host.rank, host.ssh_hostname, host.ips) for host in read.hosts])
+for bad in ("[]]", '[{"name": "a"}]', "3"):
+    with open("bad.json", "w") as file:
+        file.write(bad)
+    for name in ("bad.json", "none.json"):
+        try:
+            Hostfile.from_file(name)
+        except ValueError as error:
+            print(name in str(error))
+print(Hostfile.from_list("10.0.0.1,b", 2).hosts[1:3])
+try:
+    launch_ring(None, [Host(0, "localhost", [], []), Host(1, "elsewhere", [], [])], argparse.Namespace(), ["x.py"])
+except RuntimeError as error:
+    print("elsewhere" in str(error))
+launch_ring(None, read.hosts, argparse.Namespace(env=["SAID=so"], cwd="."), [sys.executable, "-c", "print('ran')"])
+"""
+
+
+def test_files_of_hosts_and_launching_on_them(tmp_path: Path) -> None:
+    """Programs that start others on the hosts of a file import this from a private module of MLX."""
+    (tmp_path / "smelt_launch.py").write_text(
+        "import os, subprocess\nrun = subprocess.run\n"
+        "def seen(command, **options):\n"
+        "    print(command[1:-1], options['env']['SAID'], options['cwd'], flush=True)\n"
+        "    return run(['true'])\n"
+        "subprocess.run = seen\n"
+    )
+    (tmp_path / "train.py").write_text("import smelt_launch\n" + HOSTS)
+    lines = _run("train.py", cwd=tmp_path).splitlines()
+    assert lines[0] == lines[1] == " [(0, 'localhost', []), (1, 'localhost', ['127.0.0.1'])]"
+    assert lines[2:8] == ["True"] * 6
+    assert lines[8].startswith("[Host(rank=1, ssh_hostname='10.0.0.1', ips=['10.0.0.1']") and "'b'" in lines[8]
+    assert lines[9] == "True"
+    assert lines[10] == "['-m', 'smelt', 'launch', '-n', '2', '--backend', 'mpi', '-c'] so ."

@@ -6,6 +6,7 @@ import mmap
 import os
 import tracemalloc
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -151,6 +152,70 @@ def test_one_tensor_of_a_large_file(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
+
+
+KINDS = {"BOOL": 1, "U8": 1, "F8_E5M2": 1, "I16": 2, "BF16": 2, "F16": 2, "U32": 4, "F32": 4, "F64": 8, "C64": 8}
+
+
+@pytest.mark.parametrize("pad", range(8))
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_used_is_not_read(kind, pad, tmp_path):
+    """Wherever the header leaves the elements: other programs' headers, MLX's among them, are of any length."""
+    path, count = tmp_path / "x.safetensors", (10 << 30) // KINDS[kind]
+    end, size = count * KINDS[kind], 4 * KINDS[kind]
+    header = {"a": {"dtype": kind, "shape": [count], "data_offsets": [0, end]},
+              "b": {"dtype": kind, "shape": [4], "data_offsets": [end, end + size]}}  # fmt: skip
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8 + pad)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end + size)
+    before = smelt.get_active_memory()
+    tracemalloc.start()
+    found = smelt.load(path)
+    path.unlink()
+    assert found["a"].shape == (count,) and smelt.get_active_memory() == before
+    for b in (found["b"].reshape(2, 2).astype(smelt.int32), found["b"].reshape(2, 2)):
+        assert b.tolist() == [[0, 0], [0, 0]]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_elements_read_later(tmp_path):
+    """They are what they would be at once, once and for all uses: reshaped, cut, compiled, in several threads."""
+    path, values = tmp_path / "x.safetensors", np.arange(24, dtype=np.float32)
+    text = json.dumps({"a": {"dtype": "F32", "shape": [4, 6], "data_offsets": [0, 96]}}).encode()
+    text += b" " * (3 - len(text) % 4)  # at an odd place
+
+    def loaded():
+        path.write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes())
+        found = smelt.load(path)["a"]
+        path.unlink()
+        return found
+
+    wanted = values.reshape(4, 6)
+    uses = {
+        "reshape": (lambda x: x.reshape(24), values), "cut": (lambda x: x[1:3, ::2], wanted[1:3, ::2]),
+        "transpose": (lambda x: x.T, wanted.T), "sum": (lambda x: x.sum(0), wanted.sum(0)),
+        "compiled": (smelt.compile(lambda x: x * 2 + 1), wanted * 2 + 1), "view": (lambda x: x.view(smelt.int32), None),
+        "product": (lambda x: x @ x.T, wanted @ wanted.T), "copy": (smelt.array, wanted),
+    }  # fmt: skip
+    for name, (use, result) in uses.items():
+        x = loaded()
+        for _ in range(2):
+            found = use(x)
+            assert result is None or np.array_equal(np.asarray(found), result), name
+        assert x.tolist() == wanted.tolist()
+    outside = loaded()
+    assert smelt.compile(lambda y: outside * y)(smelt.array(2.0)).tolist() == (2 * wanted).tolist()
+    changed = loaded()
+    changed[0] = -1.0
+    assert changed.tolist() == [[-1.0] * 6, *wanted[1:].tolist()]
+    shared = loaded()
+    with ThreadPoolExecutor(8) as threads:
+        for found in threads.map(lambda _: shared.sum().item(), range(32)):
+            assert found == values.sum()
 
 
 def test_elements_out_of_line(tmp_path):

@@ -62,6 +62,80 @@ def test_a_compile_pauses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gc.isenabled()
 
 
+def _full_collections(code: str) -> int:
+    head = """
+import gc
+import smelt
+from smelt.ir import collector
+
+def full():
+    return gc.get_stats()[2]["collections"]
+
+class Cycle:
+    def __init__(self):
+        self.self = self
+
+gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+MADE = """
+kept, before = [], full()
+for _ in range({times}):
+    with {by}():
+        kept.append([[i] for i in range({count})])
+print(full() - before)
+"""
+
+
+def test_what_caches_keep_is_not_looked_through_as_it_comes() -> None:
+    """As many objects as there were before, in pieces: Python would look through all of them again and again."""
+    assert _full_collections("import contextlib" + MADE.format(by="contextlib.nullcontext", times=40, count=5_000)) > 0
+    assert _full_collections(MADE.format(by="collector.kept", times=40, count=5_000)) == 0
+    assert _full_collections(MADE.format(by="collector.kept", times=400, count=5_000)) > 0  # but not for ever
+
+
+@pytest.mark.parametrize("count", [100, 5_000])
+def test_garbage_of_the_user_is_found_beside_it(count: int) -> None:
+    """Cycles that were young while caches grew: after as much as `MOST` says Python looks as often as ever."""
+    code = f"""
+import weakref
+seen, kept, at = weakref.ref(Cycle()), [], 0
+while seen() is not None and at < 5_000_000:
+    with collector.kept():
+        kept.append([[i] for i in range({count})])
+    at += {count}
+print(at)
+"""
+    assert _full_collections(code) < 8 * collector.MOST
+
+
+def test_errors_while_something_is_made() -> None:
+    with pytest.raises(KeyError), collector.kept():
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_first_runs_of_models_do_not_look_through_everything() -> None:
+    code = """
+from smelt import nn, optimizers
+before = full()
+for depth in range(3, 9):
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU()) for _ in range(3 * depth)])
+    optimizer = optimizers.Adam(1e-3)
+    for _ in range(2):
+        value, gradient = nn.value_and_grad(model, lambda x: model(x).square().sum())(smelt.ones((2, 8)))
+        optimizer.update(model, gradient)
+        smelt.eval(model.parameters(), optimizer.state, value)
+print(full() - before)
+"""
+    assert _full_collections(code) <= 1
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_of_another_thread_has_it() -> None:

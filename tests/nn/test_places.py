@@ -47,6 +47,21 @@ def test_a_call_names_the_layer(way: str) -> None:
         CALLS[way](Block())(smelt.ones((2, 4)))
 
 
+def test_methods_that_call_their_module_otherwise() -> None:
+    class Other(nn.Module):
+        def __init__(this) -> None:
+            super().__init__()
+            this.layers = [nn.Linear(3, 4), nn.Linear(5, 2)]
+
+        def __call__(this, x: smelt.array) -> smelt.array:
+            for layer in this.layers:
+                x = layer(x)
+            return x
+
+    with pytest.raises(smelt.SmeltError, match=r"; in Other\.layers\.1 \(Linear\); at "):
+        Other()(smelt.ones((2, 3)))
+
+
 def test_errors_of_layers_name_their_path_too() -> None:
     model = nn.Sequential(nn.Sequential(nn.BatchNorm(3)))
     message = r"BatchNorm: needs .*; in Sequential\.layers\.0\.layers\.0 \(BatchNorm\)"

@@ -30,11 +30,12 @@ def path_within(root: Module, wanted: Module) -> str | None:
 
 
 def place_of(frame: FrameType | None) -> str:
-    """The path of the module whose method a frame, or what called it, runs, from the outermost one that holds it."""
+    """The path of the module that a frame, or what called it, has as first argument, from the outermost one that holds
+    it."""
     running: list[Module] = []
     while frame is not None:
-        if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_argcount:
-            module = frame.f_locals.get("self")
+        if frame.f_code.co_argcount:  # a method's module is its first argument, whatever that is called
+            module = frame.f_locals.get(frame.f_code.co_varnames[0])
             if isinstance(module, Module) and not any(module is known for known in running):
                 running.append(module)
         frame = frame.f_back
