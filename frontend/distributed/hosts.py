@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from smelt.ir.errors import DistributedError, FileFormatError, at_user_line
+from smelt.ir.errors import AttributeValueError, DistributedError, FileFormatError, at_user_line
 
 __all__ = ["Host", "Hostfile", "launch_jaccl", "launch_mpi", "launch_nccl", "launch_ring"]
 
@@ -76,17 +76,17 @@ class Hostfile:
         """Hosts whose names or addresses are separated by commas, each with a number of processes.
 
         Raises:
-            ValueError: a name is empty.
+            AttributeValueError: a name is empty.
         """
         names = hostlist.split(",")
         if "" in names:
-            raise ValueError(at_user_line("Hostfile.from_list: the name of a host is empty"))
+            raise AttributeValueError(at_user_line("Hostfile.from_list: the name of a host is empty"))
         each = [name for name in names for _ in range(repeats)]
         return cls([Host(rank, name, [name] if _is_address(name) else [], []) for rank, name in enumerate(each)])
 
 
 def _is_address(name: str) -> bool:
-    import ipaddress
+    import ipaddress  # here: the import of smelt loads only what most programs use
 
     try:
         ipaddress.ip_address(name)
