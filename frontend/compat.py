@@ -7,11 +7,15 @@ in a program that imports MLX later.
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.metadata
 import os
+import pathlib
 import pkgutil
 import runpy
 import sys
 import types
+from collections.abc import Iterable
+from typing import Any
 
 import smelt
 from smelt.ir.errors import SettingError, at_user_line
@@ -52,6 +56,30 @@ def _modules() -> dict[str, types.ModuleType]:
     return found
 
 
+class _Distribution(importlib.metadata.Distribution):
+    """What programs read of the package that they ask for: its name, and the version whose names these are."""
+
+    def read_text(self, filename: str) -> str | None:
+        return "Metadata-Version: 2.1\nName: mlx\nVersion: 0.32.4\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Any:
+        return pathlib.Path(__file__).parent / path
+
+
+_Context = importlib.metadata.DistributionFinder.Context
+_ALL = _Context()
+
+
+class _Finder(importlib.metadata.DistributionFinder):
+    """Finds `_Distribution`, and no modules."""
+
+    def find_spec(self, *_: object) -> None:
+        return None
+
+    def find_distributions(self, context: _Context = _ALL) -> Iterable[importlib.metadata.Distribution]:
+        return [_Distribution()] if context.name in ("mlx", None) else []
+
+
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
@@ -78,6 +106,8 @@ def install() -> None:
         if name.count(".") == 1:
             setattr(package, name.partition(".")[2], module)
     sys.modules.update({"mlx": package, **modules})
+    if known is None:
+        sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
 
 

@@ -217,3 +217,18 @@ def test_files_of_hosts_and_launching_on_them(tmp_path: Path) -> None:
     assert lines[8].startswith("[Host(rank=1, ssh_hostname='10.0.0.1', ips=['10.0.0.1']") and "'b'" in lines[8]
     assert lines[9] == "True"
     assert lines[10] == "['-m', 'smelt', 'launch', '-n', '2', '--backend', 'mpi', '-c'] so ."
+
+
+def test_the_version_that_programs_ask_for() -> None:
+    """Of the package, as it is installed; what else is installed is found as ever, and what is not is not."""
+    code = """
+from importlib import metadata
+import mlx.core
+print(metadata.version("mlx"), metadata.version("numpy") == __import__("numpy").__version__)
+print([d.metadata["Name"] for d in metadata.distributions() if d.metadata["Name"] == "mlx"])
+try:
+    metadata.version("mlx-none")
+except metadata.PackageNotFoundError:
+    print("none")
+"""
+    assert _run("-c", code) == "0.32.4 True\n['mlx']\nnone\n"

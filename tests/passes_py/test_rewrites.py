@@ -304,4 +304,4 @@ def test_the_command_lists_and_checks(trial: RewriteSet, capsys: pytest.CaptureF
     assert opt.main(["--check-rewrites=trial/log-of-exp,canonicalize/mul-one"], isolate=False) == 0
     assert "mul-one: exact" in capsys.readouterr().out
     assert opt.main(["--check-rewrites=trial/nonsense"], isolate=False) == 1
-    assert capsys.readouterr().err.startswith("smelt-opt: error: there is no rewrite 'nonsense'")
+    assert capsys.readouterr().err.startswith("smelt-opt: error: the set trial has no rewrite 'nonsense'")
