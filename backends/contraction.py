@@ -84,10 +84,14 @@ class Operand:
         """
         if not self.loads:
             return None
-        value, place = self.largest
-        offset = linearize(place, value.shape)
-        strides = [_stride(offset, each) for each in (loop, other)]
+        strides = [self.stride(each) for each in (loop, other)]
         return None if strides[0] == strides[1] else strides[0] < strides[1]
+
+    def stride(self, loop: Fused) -> float:
+        """How far neighbours along a loop are apart in what most bytes are read from; infinite where it does not move
+        with the loop."""
+        value, place = self.largest
+        return _stride(linearize(place, value.shape), loop)
 
 
 @dataclass(frozen=True)

@@ -238,8 +238,9 @@ def linearize(index: Sequence[Index], shape: Sequence[int]) -> Index:
 
 def delinearize(offset: Index, shape: Sequence[int]) -> Coordinates:
     """The index in an array of `shape` of the element at the row-major `offset`."""
-    result = []
-    for axis, (extent, stride) in enumerate(zip(shape, strides_of(shape))):
+    result, is_first = [], True
+    for extent, stride in zip(shape, strides_of(shape)):
         q = offset // stride if stride > 1 else offset
-        result.append(Index(0) if extent <= 1 else q if axis == 0 else q % extent)
+        result.append(Index(0) if extent <= 1 else q if is_first else q % extent)
+        is_first = is_first and extent <= 1  # the first axis that moves has no remainder to take
     return tuple(result)

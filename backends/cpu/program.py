@@ -45,7 +45,7 @@ WIDE = 64
 _ATTENTION = f"attention={ATTENTION_FEATURES} attention-work={ATTENTION_WORK}"
 FUSE = f"fuse{{contractions=true library={LIBRARY} apart={APART} {_ATTENTION}}}"
 #: What makes a module ready for `compile_module`.
-PIPELINE = f"{SIMPLIFY},split-sums,dce,{FUSE},plan-buffers"
+PIPELINE = f"{SIMPLIFY},split-sums,dce,{FUSE},plan-buffers".replace(",canonicalize,", ",sum-taps,canonicalize,", 1)
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

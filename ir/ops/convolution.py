@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
@@ -103,6 +102,17 @@ class ConvGeneral(Contraction, name="conv_general"):
             )  # fmt: skip
             return _products(windows, w).astype(dtype, copy=False)
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
+        if math.prod(sizes) < math.prod(taps):  # a matrix product a place and group, of all of a window
+            deep = kernels.reshape(g, w.shape[0] // g, -1).swapaxes(1, 2)
+            sums = np.empty((x.shape[0], math.prod(sizes), g, w.shape[0] // g), x.dtype)
+            for i, at in enumerate(itertools.product(*map(range, sizes))):
+                window: Any = slice(None), *(
+                    slice(a * s, a * s + (k - 1) * d + 1, d)
+                    for a, s, k, d in zip(at, window_strides, taps, kernel_dilation)
+                )  # fmt: skip
+                lines = np.moveaxis(padded[window].reshape(x.shape[0], math.prod(taps), g, w.shape[-1]), 2, 0)
+                sums[:, i] = np.moveaxis(matmul(lines.reshape(g, x.shape[0], deep.shape[1]), deep), 0, 1)
+            return sums.reshape(*places, w.shape[0]).astype(dtype)
         total = np.zeros((rows_seen, g, w.shape[0] // g), x.dtype)
         for k in itertools.product(*map(range, taps)):  # a matrix product a tap and group
             parts = [
@@ -132,8 +142,6 @@ class ConvGeneral(Contraction, name="conv_general"):
         if single and not any((*padding_low, *padding_high)):
             return self._transposed_products(b, ct, x, w, linear, window_strides)
         taps, last = w.shape[1:-1], x.ndim
-        if linear[1] and 1 < g == w.shape[0] == x.shape[-1] and _plain(x, taps, padding_low, padding_high, input_dilation):
-            return [None, self._depthwise_kernel(b, ct, x, w, window_strides, padding_low, padding_high, kernel_dilation)]
         reach = [(k - 1) * d for k, d in zip(taps, kernel_dilation)]
         if linear[0]:  # the kernel flipped, its channels exchanged group by group
             low = tuple(r - p for r, p in zip(reach, padding_low))
@@ -185,25 +193,6 @@ class ConvGeneral(Contraction, name="conv_general"):
             x = b.slice(x, start=none, stop=x.shape, stride=apart)
         places = tuple(range(x.ndim - 1))
         return [None, b.reshape_to(b.dot_general(ct, x, lhs_contracting=places, rhs_contracting=places), w.shape)]
-
-    def _depthwise_kernel(
-        self, b: Builder, ct: Value, x: Value, w: Value, strides: Ints, low: Ints, high: Ints, dilation: Ints
-    ) -> Value:
-        """The cotangent of a kernel with one channel a group: of each tap a sum over places, channel by channel."""
-        wide = dtypes.float32 if x.dtype.is_float and x.dtype.size == 2 else x.dtype
-        ct, x, none = b.convert_to(ct, wide), b.convert_to(x, wide), (0,) * x.ndim
-        zero = b.full((), 0, wide)
-        x = b.pad(x, zero, low=(0, *low, 0), high=(0, *(max(0, n) for n in high), 0), interior=none)
-        sums = []
-        for taps in itertools.product(*map(range, w.shape[1:-1])):
-            start = (0, *(k * d for k, d in zip(taps, dilation)), 0)
-            reach = zip(start[1:-1], ct.shape[1:-1], strides)
-            stop = (x.shape[0], *(at + _spread(n, s) for at, n, s in reach), x.shape[-1])
-            seen = b.slice(x, start=start, stop=stop, stride=(1, *strides, 1))
-            total = b.reduce_sum(seen * ct, axes=tuple(range(x.ndim - 1)))
-            sums.append(b.reshape_to(total, (w.shape[0], 1)))
-        found = functools.reduce(lambda some, more: b.concatenate(some, more, axis=1), sums)
-        return b.convert_to(b.reshape_to(found, w.shape), w.dtype)
 
     def batch(self, b: Builder, operands: Values, dims: Dims, **attrs: Any) -> Batched:
         """Examples of the input are more of its N, kernels more output channels, both together more groups."""
@@ -290,16 +279,6 @@ class ConvGeneral(Contraction, name="conv_general"):
         feature_groups: Int,
     ) -> WindowForm:  # fmt: skip
         return WindowForm(window_strides, padding_low, kernel_dilation, input_dilation, feature_groups)
-
-
-#: Taps of which each is a sum of its own.
-FEW_TAPS = 49
-
-
-def _plain(x: Value, taps: Ints, low: Ints, high: Ints, input_dilation: Ints) -> bool:
-    """Whether a window's elements are neighbours of an input that is padded, not cut, and there are few."""
-    few = math.prod(taps) <= FEW_TAPS
-    return few and all(n == 1 for n in input_dilation) and all(n >= 0 for n in (*low, *high))
 
 
 def _padded(x: np.ndarray, low: Ints, high: Ints, dilation: Ints) -> np.ndarray:

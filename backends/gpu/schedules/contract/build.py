@@ -15,6 +15,7 @@ from .depthwise import build_depthwise, suits_depthwise
 from .elements import BLOCK, build_blocks, build_elements
 from .library import build_library
 from .matrices import MATRIX, build_matrices
+from .taps import build_taps, suits_taps
 from .vectors import build_vectors, suits_vectors
 from .words import build_words, suits_words
 
@@ -44,6 +45,8 @@ def path(product: Product) -> Callable[[GpuModule, Product, ScratchPlan], list[S
     fewest = min(rows, columns)
     if product.size and suits_depthwise(product):
         return build_depthwise
+    if product.size and suits_taps(product):
+        return build_taps
     if product.size == 0 or depth < MATRIX or not product.rules.multiplies:
         return build_elements
     if depth >= 4 * MATRIX and suits_words(product):

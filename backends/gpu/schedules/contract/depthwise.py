@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.backends.contraction import Operand, Product, lies_closer
 from smelt.backends.lowering import Fused
-from smelt.ir.index import Index, linearize, names_of
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...devices import Gpu
@@ -24,6 +24,7 @@ from ..schedule import ScheduledKernel, ScratchPlan
 from .epilogue import Epilogue
 from .positions import summed, where, within
 from .sums import Sums
+from .windows import innermost, steps_of_windows
 
 #: Numbers of a channel, at most, and positions and channels, at least.
 MOST_TAPS, LEAST_POSITIONS, LEAST_CHANNELS = 128, 16, 8
@@ -83,8 +84,9 @@ class _Shape:
         blocks = -(-vectors // most)
         across = -(-vectors // blocks)
         down = THREADS // across
-        overlap = _overlap(product, image)
-        line = _innermost(_positions(product))[1] if overlap else positions
+        position, tap = innermost(_positions(product)), innermost(product.depth)
+        overlap = steps_of_windows(image, position[0], tap[0])
+        line = position[1] if overlap else positions
         at_once = math.gcd(line, AT_ONCE)
         if at_once == 1:
             overlap = None
@@ -92,36 +94,6 @@ class _Shape:
         tiles = -(-positions // (down * at_once))
         steps = max(1, min(MOST_STEPS, tiles * blocks // ENOUGH_GROUPS))
         return cls(width, across, down, at_once, steps, blocks, -(-tiles // steps), overlap)
-
-
-def _overlap(product: Product, image: Operand) -> tuple[int, int] | None:
-    """How far windows of neighbouring positions are apart, and neighbours in a window, in the same unit; None where
-    they have no elements in common."""
-    if image.source is None:
-        return None
-    (position, _), (tap, _) = _innermost(_positions(product)), _innermost(product.depth)
-    found: set[tuple[int, int]] = set()
-    for index in (image.source[1], *(guard.index for guard in image.access.guards)):
-        steps = [_step(index, name) for name in (position, tap)]
-        if None in steps:
-            return None
-        a, b = (step or 0 for step in steps)
-        if a or b:
-            found.add((a // math.gcd(a, b), b // math.gcd(a, b)))
-    return found.pop() if len(found) == 1 else None
-
-
-def _innermost(loop: Fused) -> tuple[str, int]:
-    """The last of a loop's variables that moves: its name and extent."""
-    return next((name, extent) for name, extent in reversed(loop.variables) if extent > 1)
-
-
-def _step(index: Index, name: str) -> int | None:
-    """How far an index moves with a variable; None where that is no number."""
-    inside = [(atom, n) for atom, n in index.terms if name in names_of([Index(0, [(atom, n)])])]
-    if any(atom.kind != "var" for atom, _ in inside):
-        return None
-    return sum(n for _, n in inside)
 
 
 def build_depthwise(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:
@@ -202,7 +174,7 @@ class _Depthwise:
         if ragged:  # positions beyond the last ones are read as these, and not stored
             last = [extent - shape.at_once + i if shape.overlap else extent - 1 for i in range(shape.at_once)]
             read = [k.op("arith.minui", [at, k.const(n, INDEX)], INDEX) for at, n in zip(places, last)]
-        line = _innermost(product.depth)[1] if shape.overlap else 1
+        line = innermost(product.depth)[1] if shape.overlap else 1
 
         def step(i: Scalar, *totals: Any) -> list[Any]:
             found, windows = list(totals), dict[int, Any]()

@@ -23,14 +23,14 @@ from ..parts import split, start_part, times
 from ..rows.shape import ENOUGH_GROUPS, MOST_GROUPS
 from ..schedule import ScheduledKernel, ScratchPlan, body_flops, bytes_written, threads_for
 from .epilogue import Epilogue
-from .positions import added, linear, over_lanes, summed
+from .positions import added, linear, over_lanes, summed, where, within
 
 #: Products of fewer multiplications are not worth a second kernel.
 LEAST_SIZE = 1 << 18
 #: The shares' bytes, written and read, are at most this part of those of the operands.
 MOST_BYTES = 1 / 4
-#: With so many results a thread each is enough for adding up shares.
-ENOUGH_RESULTS = 4096
+#: With so many results a thread each is enough for adding up shares, if these are few.
+ENOUGH_RESULTS, MOST_RESULTS, FEW_SHARES = 4096, 65536, 32
 #: A simdgroup adds up so many shares; more are left to a threadgroup.
 SHARES_OF_SIMDGROUP = 256
 SIMDGROUPS = 8
@@ -49,7 +49,7 @@ def epilogue_of(
     if count < 2:
         return Epilogue(module, product)
     size = -(-product.depth.extent // (count * unit)) * unit
-    return Shares(module, product, size, scratch)
+    return Shares(module, product, -(-product.depth.extent // size), scratch, size)
 
 
 def _shares(gpu: Gpu, product: Product, groups: int, least: int) -> int:
@@ -67,14 +67,23 @@ class Shares(Epilogue):
     """Stores sums over shares of the contracted positions; another kernel adds them up.
 
     Args:
-        size: contracted positions of a share; the last may have fewer.
+        count: of shares.
+        size: contracted positions of a share, where `share` is asked which; the last may have fewer.
+        many: from so many results on those of a share lie next to each other.
+
+    Attributes:
+        number: of the share that is stored.
     """
 
-    def __init__(self, module: GpuModule, product: Product, size: int, scratch: ScratchPlan):
-        self.module, self.product, self.positions = module, product, size
-        self.shares = -(-product.depth.extent // size)
+    number: Scalar
+
+    def __init__(
+        self, module: GpuModule, product: Product, count: int, scratch: ScratchPlan, size: int = 0,
+        many: int = ENOUGH_RESULTS,
+    ):  # fmt: skip
+        self.module, self.product, self.positions, self.shares = module, product, size, count
         self.results = product.result.aval.size
-        self.by_result = self.results < ENOUGH_RESULTS  #: a result's shares lie next to each other
+        self.by_result = self.results < many  #: a result's shares lie next to each other
         self.scratch = scratch.take(Aval((self.shares * self.results,), compute_dtype(product.dtype)))
         roots = [(x.value, x.access.place) for x in (product.lhs, product.rhs)]
         self.part = start_part(module, product.body, "_shares", roots, [("shares", self.scratch)])
@@ -144,6 +153,8 @@ class Shares(Epilogue):
         """Run ``store(i, total)`` for each result; threadgroups and threads."""
         simd = k.gpu.simd
         if not self.by_result:
+            if self.results < MOST_RESULTS and self.shares > FEW_SHARES:
+                return self._add_up_across(k, shares, store)
             threads, groups = threads_for(k, self.results)
 
             def alone(at: Scalar) -> None:
@@ -174,6 +185,25 @@ class Shares(Epilogue):
 
         k.when(stores, finish)
         return groups, threads
+
+    def _add_up_across(
+        self, k: GpuKernel, shares: Memory, store: Callable[[Scalar, Scalar], None]
+    ) -> tuple[int, int]:  # fmt: skip
+        """Lanes take neighbouring results, and simdgroups take turns with the shares."""
+        simd, last = k.gpu.simd, self.results - 1
+        with k.named("result"):
+            result = at = summed(k, times(k.group(), simd), k.lane())
+        ragged = self.results % simd != 0
+        if ragged:
+            at = k.op("arith.minui", [at, k.const(last, INDEX)], INDEX)
+        first = k.simdgroup() * self.results
+        total = self._sum(k, shares, at, first, self.shares * self.results, SIMDGROUPS * self.results)
+        parts = k.shared(SIMDGROUPS * simd, total.dtype, name="parts")
+        k.write(total, parts, k.thread())
+        k.barrier()
+        limits = [(k.simdgroup(), 1, True), (result, self.results, ragged)]
+        where(k, within(k, limits), lambda: store(result, added(k, parts, SIMDGROUPS, k.lane(), simd)))
+        return -(-self.results // simd), SIMDGROUPS * simd
 
     def _sum(self, k: GpuKernel, shares: Memory, begin: Scalar, first: Scalar, stop: int, step: int) -> Scalar:
         """The sum of what stands at begin + first, begin + first + step, ..."""
