@@ -40,7 +40,7 @@ class Gpu(Target):
             None where that is not specified.
         copies_itself: whether vectors that go from a buffer to threadgroup memory need no registers on their way, and
             nobody waits for them before the next barrier.
-        float64: whether it computes in that.
+        float64: whether it computes in that. wide_atomics: whether it adds integers of 64 bits atomically.
         library_work: multiplications from which on a product is its library's work, where it has one;
             half_library_work: of 16 bits; convolution_work: of a convolution; attention_work: of attention.
         library_reuse: multiplications for each element that kernels must copy before, or read and write behind it, from
@@ -65,6 +65,7 @@ class Gpu(Target):
     fragment: tuple[tuple[int, int], ...] | None = None
     copies_itself: bool = False
     float64: bool = False
+    wide_atomics: bool = False
     library_work: int = 1 << 22
     half_library_work: int = 1 << 26
     convolution_work: int = 1 << 27
@@ -86,8 +87,8 @@ GPUS = {
         Gpu("apple9"),  # A17, M3, M4
         Gpu("simulator", groups=64, own_tiles=4, measured_bytes=0),
         Gpu(
-            "nvidia", float64=True, groups=65536, half_tile=(128, 128, 32), tiles=128, copies_itself=True,
-            fragment=((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)),  # of mma.m16n8k16's sums (PTX ISA)
+            "nvidia", float64=True, wide_atomics=True, groups=65536, half_tile=(128, 128, 32), tiles=128,
+            copies_itself=True, fragment=((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)),  # of mma.m16n8k16's sums (PTX ISA)
         ),
     )
 }

@@ -52,6 +52,8 @@ class GpuModule:
         self.mlir.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(ctx)
         if gpu.float64:
             self.mlir.operation.attributes["smelt.float64"] = ir.UnitAttr.get(ctx)
+        if gpu.wide_atomics:
+            self.mlir.operation.attributes["smelt.wide_atomics"] = ir.UnitAttr.get(ctx)
         kernels = ir.Operation.create(
             "gpu.module", attributes={"sym_name": ir.StringAttr.get("kernels", ctx)}, regions=1, loc=unknown,
             ip=ir.InsertionPoint(self.mlir.body),
@@ -198,12 +200,16 @@ class GpuKernel(MemoryKernel):
         scope = self.attr("#gpu.barrier_scope<subgroup>")
         self.emit("gpu.barrier", [], [], address_spaces=self.attr("[#gpu.address_space<workgroup>]"), scope=scope)
 
-    def atomic(self, mode: str, x: Scalar, memory: Memory, offset: Scalar) -> None:
-        """Update an element with x as by "add", "max" or "min", while other threads do the same; see `ATOMICS`."""
+    def atomic(self, mode: str, x: Scalar, memory: Memory, offset: Scalar) -> Scalar:
+        """Update an element with x as by "add", "max" or "min", while other threads do the same; see `ATOMICS`.
+
+        What it was before.
+        """
         kind = mlir.ir.IntegerAttr.get(
             mlir.ir.IntegerType.get_signless(64, self.context), ATOMICS[mode, memory.aval.dtype.kind]
         )
-        self.emit("memref.atomic_rmw", [x, memory.memref, offset], [self.type(x.dtype)], kind=kind)
+        operation = self.emit("memref.atomic_rmw", [x, memory.memref, offset], [self.type(x.dtype)], kind=kind)
+        return Scalar(self, operation.result, x.dtype)
 
     def thread_array(self, size: int, dtype: DType) -> Memory:
         """An array of the thread's own, in registers as long as all its indices are known."""

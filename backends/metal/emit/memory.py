@@ -146,13 +146,14 @@ def _atomic(b: Body, op: Op) -> None:
     kind = array.element
     name = _ATOMIC_KINDS[int(mlir.ir.IntegerAttr(op.attribute("kind")).value)]
     floating = kind == Type("float", 32)
-    integral = kind.is_integer and kind.bits == 32
+    wide = kind.is_integer and kind.bits == 64 and name == "addi" and b.program.has_wide_atomics
+    integral = wide or (kind.is_integer and kind.bits == 32)
     if name not in _ATOMICS or not (floating if name == "addf" else integral or (floating and name == "assign")):
         raise EmitError(f"emit: Metal has no atomic {name} on {type_name(kind)}")
     if name == "addf" and array.space != "device":
         raise EmitError(f"emit: Metal adds floats atomically in device memory only, not in {array.space} memory")
     function, is_signed = _ATOMICS[name]
-    target = "atomic_float" if floating else "atomic_int" if is_signed else "atomic_uint"
+    target = "atomic_float" if floating else "atomic_ulong" if wide else "atomic_int" if is_signed else "atomic_uint"
     suffix = "exchange" if function == "exchange" else f"fetch_{function}"
 
     def text() -> str:

@@ -56,6 +56,7 @@ class ModuleEmitter:
     Attributes:
         constants, functions: what the text calls a global or function, by its symbol.
         helpers: functions that Metal lacks.
+        has_wide_atomics: whether integers of 64 bits are added atomically, which Metal does not.
     """
 
     def __init__(self, module: Any) -> None:
@@ -65,6 +66,7 @@ class ModuleEmitter:
         self.helpers = Helpers()
         self.name = _string(module.operation, "smelt.name") or _string(module.operation, "sym_name") or "program"
         self._has_float64 = "smelt.float64" in module.operation.attributes
+        self.has_wide_atomics = "smelt.wide_atomics" in module.operation.attributes
         self._main: Any = None
         self._globals: list[Any] = []
         self._function_ops: dict[str, Any] = {}

@@ -1,11 +1,12 @@
 """The `scatter` schedule: a copy of x, then the updates, with the result that applying them in order has.
 
-Threads meet where several updates have one target, so there are five ways, the first that fits:
+Threads meet where several updates have one target, so there are six ways, the first that fits:
 
 - one update: all targets are distinct;
 - an operation whose order does not matter: atomics on 32-bit integers, plain writes of truth values;
 - few updates: a thread applies all of them in order to the elements it owns;
 - many updates of few targets: each thread has elements of its own for all targets (see `private`);
+- many floats to be added: as integers, by atomics, whose order does not matter (see `exact`);
 - else the updates are sorted by their target, and each run of equal targets is applied (see `runs`).
 """
 
@@ -29,6 +30,7 @@ from ..parts import evaluate_vector, start_part, vector_width
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, source_lines, threads_for
 from ..sort.build import sort_steps
 from ..sort.sorting import Layout, Sorted
+from .exact import apply_exact, suits_exact
 from .private import PrivateShape, apply_private
 from .runs import apply_runs
 from .scattering import Scattering, dropped
@@ -58,6 +60,8 @@ def build_scatter(module: GpuModule, body: Function, scratch: ScratchPlan) -> li
     private = PrivateShape.of(module.gpu, what)
     if private is not None:
         return [*steps, *apply_private(module, what, private, scratch)]
+    if suits_exact(what):
+        return [*steps, *apply_exact(module, what, scratch)]
     return [*steps, *_apply_sorted(module, what, scratch)]
 
 

@@ -49,8 +49,25 @@ SMELT_ATOMIC(atomic_fetch_sub_explicit, a - b)
 SMELT_ATOMIC(atomic_fetch_and_explicit, a & b)
 SMELT_ATOMIC(atomic_fetch_or_explicit, a | b)
 SMELT_ATOMIC(atomic_fetch_xor_explicit, a ^ b)
+#ifdef SMELT_CUDA
+// Of integers of 32 bits by an instruction, of others by exchanges.
+#define SMELT_EXTREME(name, function, expression) \
+  template <class T> SMELT_FUNCTION T name(volatile atomic<T>* p, typename type_identity<T>::type b, memory_order) { \
+    T* at = const_cast<T*>(&p->value); \
+    if constexpr (is_same<T, int>::value || is_same<T, uint>::value) return function(at, b); \
+    else { \
+      T a = smelt::load(at); \
+      while (!smelt::swap_if(at, a, T(expression))) {} \
+      return a; \
+    } \
+  }
+SMELT_EXTREME(atomic_fetch_max_explicit, atomicMax, metal::max(a, b))
+SMELT_EXTREME(atomic_fetch_min_explicit, atomicMin, metal::min(a, b))
+#undef SMELT_EXTREME
+#else
 SMELT_ATOMIC(atomic_fetch_max_explicit, metal::max(a, b))
 SMELT_ATOMIC(atomic_fetch_min_explicit, metal::min(a, b))
+#endif
 #ifdef SMELT_CUDA
 template <class T> SMELT_FUNCTION T atomic_fetch_add_explicit(volatile atomic<T>* p, typename type_identity<T>::type b, memory_order) {
   T* at = const_cast<T*>(&p->value);
