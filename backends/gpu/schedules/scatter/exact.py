@@ -18,17 +18,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from smelt.backends.lowering import fuse_variables
 from smelt.backends.memory import Memory
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.builder import Value
 from smelt.ir.scalar import INDEX, Scalar
 
 from ...kernel import GpuKernel, GpuModule
 from ..maps import bind_loops
 from ..parts import Part, plus, start_part
-from ..schedule import ScheduledKernel, ScratchPlan, threads_for
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan, threads_for
 from .scattering import Scattering
 
 #: So many updates at least, and one for so many targets.
@@ -107,12 +109,15 @@ class _Exact:
         def zero(memory: Memory, at: Scalar) -> None:
             k.write(k.const(0, memory.aval.dtype), memory, at)
 
+        def limits_to_zero() -> None:
+            for n in range(2):
+                zero(limits, k.const(n, INDEX))
+
         def item(i: Scalar) -> None:
             zero(scales, i)
             for n in range(sums.aval.size // self.targets):
                 zero(sums, i + n * self.targets if n else i)
-            for n in range(2):
-                k.when(i.eq(0), lambda n=n: zero(limits, k.const(n, INDEX)))
+            k.when(i.eq(0), limits_to_zero)
 
         k.grid_stride(None, self.targets, threads, groups, item)
         return part.finish("scatter", groups, threads, 0, self.scales.aval.nbytes + self.sums.aval.nbytes, 0)
@@ -143,9 +148,8 @@ class _Exact:
             while distance < k.gpu.simd:
                 x = largest(x, k.shuffle(x, distance))
                 distance *= 2
-            k.when(
-                k.logical_and(k.lane().eq(0), x.ne(0)), lambda n=n, x=x: k.atomic("max", x, limits, k.const(n, INDEX))
-            )
+            update = partial(k.atomic, "max", x, limits, k.const(n, INDEX))
+            k.when(k.logical_and(k.lane().eq(0), x.ne(0)), update)
         return part.finish("scatter", groups, threads, 0, 0, 2 * count)
 
     def _scales(self) -> ScheduledKernel:
@@ -186,7 +190,9 @@ class _Exact:
 
     def _finish(self) -> ScheduledKernel:
         what = self.what
-        extra = [("range", self.range), ("scales", self.scales), ("sums", self.sums), ("out", what.out)]
+        extra: list[tuple[str, Value | Scratch]] = [
+            ("range", self.range), ("scales", self.scales), ("sums", self.sums), ("out", what.out)
+        ]  # fmt: skip
         part = start_part(self.module, what.body, "", [], extra)
         k, (limits, scales, sums, out) = part.k, part.extra
         threads, groups = threads_for(k, self.targets)
