@@ -20,11 +20,11 @@ from .test_contract import ORDERS, of
 SCHEDULE = "contract-taps"
 
 
-def gradient(w: tuple[int, ...], **options: Any) -> Callable:
-    """Of a convolution of each channel by itself, in its kernel of shape `w`."""
+def gradient(w: tuple[int, ...], groups: int = 0, **options: Any) -> Callable:
+    """Of a convolution in its kernel of shape `w`; by default of each channel by itself."""
 
     def convolved(x: Any, w: Any) -> Any:
-        return smelt.conv_general(x, w, groups=w.shape[0], **options)
+        return smelt.conv_general(x, w, groups=groups or w.shape[0], **options)
 
     return lambda x, ct: smelt.vjp(lambda k: convolved(x, k), [smelt.zeros(w, x.dtype)], [ct])[1][0]
 
@@ -76,6 +76,33 @@ def test_values(name: str, dtype: str) -> None:
     function, x, y = LAYERS[name]
     found = schedules(function, of(*x, dtype=dtype), of(*y, dtype=dtype))
     assert found[0].removesuffix(" shares") == SCHEDULE or name == "one tap"
+
+
+GROUPS = {
+    "four by four": (16, 4, 16, {}),
+    "eight outputs": (12, 2, 16, {}),
+    "multiplier": (12, 12, 24, {}),
+    "several channels, one output": (24, 8, 8, {}),
+    "odd": (15, 5, 10, {}),
+    "stride": (16, 4, 16, {"stride": 2}),
+    "many groups": (144, 72, 144, {}),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups(name: str, dtype: str) -> None:
+    channels, groups, outputs, options = GROUPS[name]
+    function = gradient((outputs, 3, 3, channels // groups), groups, padding=1, **options)
+    x = (2, 17, 21, channels) if options else (2, 9, 11, channels)
+    assert schedules(function, of(*x, dtype=dtype), of(2, 9, 11, outputs, dtype=dtype))[0].startswith(SCHEDULE)
+
+
+@pytest.mark.parametrize(("outputs", "channels"), [(64, 32), (32, 64)])
+def test_large_groups_are_products_of_matrices(outputs: int, channels: int) -> None:
+    function = gradient((outputs, 3, 3, channels // 2), 2, padding=1)
+    found = schedules(function, of(1, 9, 11, channels), of(1, 9, 11, outputs))
+    assert not found[0].startswith(SCHEDULE)
 
 
 @pytest.mark.parametrize("dtype", ("float16", "complex64"))
