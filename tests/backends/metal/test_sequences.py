@@ -364,7 +364,8 @@ def test_scatter_of_equal_targets_is_shared_by_many_threads():
     arguments = [array((5000, 8)), array((1_000_000, 1, 8)), array((1_000_000,), "int32")]
     graph = harness.graph_of(lambda *xs: emit(registry["scatter"], xs, attrs), *arguments)
     found = [k for k in harness.program_of(graph, "apple8").kernels if "_runs" in k.entry]
-    assert [next(b.elements for b in k.buffers if b.name == "next_totals") for k in found] == [8 * n for n in (31250, 978, 32)]
+    totals = [next(b.elements for b in k.buffers if b.name == "next_totals") for k in found]
+    assert totals == [8 * n for n in (31250, 978, 32)]
 
 
 @pytest.mark.parametrize(
