@@ -308,10 +308,10 @@ def test_scatter_indices(index: str):
 
 
 def test_scatter_sorts_many_updates():
-    program = check_scatter((300, 2), (2500, 1, 2), (0,), "add")
+    program = check_scatter((300, 8), (2500, 1, 8), (0,), "add")
     assert [name for name in entries(program) if "_sort_" in name]
     assert len(entries(program)) == 5
-    assert len(entries(check_scatter((300, 2), (2500, 1, 2), (0,), "add", "int32"))) == 2
+    assert len(entries(check_scatter((300, 8), (2500, 1, 8), (0,), "add", "int32"))) == 2
 
 
 def runs_of(lengths: Sequence[int], targets: int, seed: int) -> np.ndarray:
@@ -359,12 +359,13 @@ def test_scatter_of_a_run_keeps_special_values():
 
 
 def test_scatter_of_equal_targets_is_shared_by_many_threads():
-    """1,000,000 updates that may be of one element: kernels that leave ever fewer totals."""
+    """1,000,000 rows that may be updates of one: kernels that leave ever fewer totals."""
     attrs = {"axes": (0,), "mode": "add"}
-    arguments = [array((5000,)), array((1_000_000, 1)), array((1_000_000,), "int32")]
+    arguments = [array((5000, 8)), array((1_000_000, 1, 8)), array((1_000_000,), "int32")]
     graph = harness.graph_of(lambda *xs: emit(registry["scatter"], xs, attrs), *arguments)
     found = [k for k in harness.program_of(graph, "apple8").kernels if "_runs" in k.entry]
-    assert [next(b.elements for b in k.buffers if b.name == "next_totals") for k in found] == [31250, 978, 32]
+    totals = [next(b.elements for b in k.buffers if b.name == "next_totals") for k in found]
+    assert totals == [8 * n for n in (31250, 978, 32)]
 
 
 @pytest.mark.parametrize(
