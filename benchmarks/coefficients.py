@@ -111,6 +111,11 @@ def erfc_scaled(u: mpf) -> mpf:
     return mp.erfc(x) * mp.exp(x * x)
 
 
+def of_x(x: mpf) -> mpf:
+    """The u of `erfc_scaled`."""
+    return (mpf(x) - 2) / (mpf(x) + 2)
+
+
 SQRT_HALF, SQRT_TWO = mp.sqrt(mpf(1) / 2), mp.sqrt(2)
 LN2_HALF = mp.log(2) / 2 * mpf("1.0001")
 QUARTER = (mp.pi / 4) ** 2 * mpf("1.001")
@@ -138,6 +143,7 @@ FITS = {
 #: The same for functions without a problem at 0; the argument is shifted by the first entry.
 SHIFTED = {
     "ERFC": (0.0, erfc_scaled, -1 / mpf(3), mpf("4.1") / mpf("8.1"), None, 18),
+    "ERFCX": (0.0, lambda u: erfc_scaled(u) * 4 / (1 - u), of_x(0.5), of_x(28), 10, 24),
     "ERFINV": (2.5, near_zero(erfinv_of_w, mp.sqrt(mp.pi) / 2), 0, 5, 9, 22),
     "ERFINV_TAIL": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 4.1, 9, None),
     "ERFINV_MIDDLE": (3.0, lambda s: erfinv_of_w(s * s), mp.sqrt(5), 3.7, None, 20),
@@ -147,8 +153,8 @@ SHIFTED = {
 #: float32 only: what is approximated, the weight of its error, low, high, degree.
 WEIGHTED = {
     "ERF32": (lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: 1, 1e-20, 1, 5),
-    # erfc(x)^(-1/8): an error in it counts as 8·erfc(x)^(9/8) in erf
-    "ERFC_ROOT": (lambda x: mp.erfc(x) ** (-mpf(1) / 8), lambda x: 8 * mp.erfc(x) ** (mpf(9) / 8), 1, 4, 7),
+    # erfc(x)^(1/8): an error in it counts as 8·erfc(x)^(7/8) in erf
+    "ERFC_ROOT": (lambda x: mp.erfc(x) ** (mpf(1) / 8), lambda x: 8 * mp.erfc(x) ** (mpf(7) / 8), 1, 4, 7),
 }
 
 

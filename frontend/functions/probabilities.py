@@ -16,10 +16,9 @@ from .arithmetic import maximum, sqrt
 from .logic import isnan, logical_and, logical_not, logical_or, where
 from .reductions import sum as total
 from .shaping import expand_dims
-from .special import _erfc
 from .special_coefficients import ERFCX
 from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, stirling_remainder
-from .transcendental import erf, erfinv, exp, log, log1p
+from .transcendental import erf, erfc, erfinv, exp, log, log1p
 
 __all__ = [
     "betaln", "entr", "erfcinv", "erfcx", "kl_div", "log_ndtr", "multigammaln", "ndtr", "ndtri", "rel_entr", "xlog1py",
@@ -122,7 +121,7 @@ def ndtr(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def _ndtr(x: array) -> array:
-    return 0.5 * _erfc(x * -math.sqrt(0.5))
+    return 0.5 * erfc(x * -math.sqrt(0.5))
 
 
 @remembered
@@ -141,7 +140,7 @@ def _log_ndtr(x: array) -> array:
     low = logical_and(x < -1, x > -math.inf)
     z = where(low, x, -1.0)
     tail = log(0.5 * _scaled(z * -math.sqrt(0.5))) - 0.5 * z * z
-    found = log1p(-0.5 * _erfc(where(low, 0.0, x) * math.sqrt(0.5)))
+    found = log1p(-0.5 * erfc(where(low, 0.0, x) * math.sqrt(0.5)))
     return where(low, tail, where(x == -math.inf, -math.inf, found))
 
 

@@ -11,12 +11,11 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import minimum, power, remainder, sqrt
+from .arithmetic import power, remainder, sqrt
 from .logic import isinf, logical_and, logical_or, where
 from .rounding import floor, round
 from .special_coefficients import (
     DIGAMMA,
-    ERFCX,
     I0_LARGE,
     I0_SMALL,
     I1_LARGE,
@@ -30,10 +29,10 @@ from .special_coefficients import (
     ROOT,
 )
 from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, polynomial
-from .transcendental import arctanh, cos, erf, exp, log, log1p, sin
+from .transcendental import arctanh, cos, exp, log, log1p, sin
 
 __all__ = [
-    "digamma", "erfc", "i0", "i0e", "i1", "i1e", "j0", "j1", "lgamma", "logit", "polygamma", "zeta",
+    "digamma", "i0", "i0e", "i1", "i1e", "j0", "j1", "lgamma", "logit", "polygamma", "zeta",
 ]  # fmt: skip
 
 #: B₂ₖ / (2k), of ψ(x) = log x - 1 / 2x - Σ cₖ / x²ᵏ.
@@ -51,35 +50,6 @@ _EULER = tuple(
 I0_ENDS, I1_ENDS = (91.90076, 713.98690854), (91.90626, 713.98760982)
 #: Terms of zeta that are added one by one.
 _TERMS = 10
-
-
-@remembered
-def erfc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The complementary error function 1 - erf(a), precise where it is small.
-
-    Chebyshev series of exp(x²)·erfc(x) (Schonfelder, "Chebyshev expansions for the error and related functions", 1978).
-
-    >>> import smelt
-    >>> smelt.erfc(smelt.array([0.0, 1.0, 9.0]))
-    array([1, 0.157299, 4.13703e-37], dtype=float32)
-    """
-    check_stream(stream)
-    return computed("erfc", _erfc, a)
-
-
-def _erfc(x: array) -> array:
-    # Around 0 by `erf`, whose derivatives are exact: that of |x| is 0 there, and those of the series have its rounding.
-    middle = absolute(x) < MIDDLE
-    return where(middle, 1 - erf(where(middle, x, 0.0)), _erfc_outside(where(middle, 1.0, x)))
-
-
-def _erfc_outside(x: array) -> array:
-    u = minimum(absolute(x), 28.0 if epsilon(x.dtype) < 1e-10 else 11.0)  # there it is 0
-    t = (u - 3.75) / (u + 3.75)
-    # exp(-u²) in two factors: the square of a number of few bits is exact, and the rest is small
-    rough = round(u * 16) * 0.0625
-    value = chebyshev(ERFCX, t) / (1 + 2 * u) * exp(-rough * rough) * exp(-(u - rough) * (u + rough))
-    return where(x < 0, 2 - value, value)
 
 
 @remembered

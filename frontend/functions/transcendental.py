@@ -13,7 +13,7 @@ from ..lazy.streams import check_stream
 
 __all__ = [
     "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",
-    "atan", "atan2", "atanh", "cos", "cosh", "degrees", "erf", "erfinv", "exp", "expm1", "log", "log1p", "log2",
+    "atan", "atan2", "atanh", "cos", "cosh", "degrees", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p", "log2",
     "log10", "radians", "sigmoid", "sin", "sinh", "tan", "tanh",
 ]  # fmt: skip
 
@@ -23,7 +23,7 @@ _SIN, _COS, _TAN = ops["sin"], ops["cos"], ops["tan"]
 _ARCSIN, _ARCCOS, _ARCTAN, _ARCTAN2 = ops["arcsin"], ops["arccos"], ops["arctan"], ops["arctan2"]
 _SINH, _COSH, _TANH = ops["sinh"], ops["cosh"], ops["tanh"]
 _ARCSINH, _ARCCOSH, _ARCTANH = ops["arcsinh"], ops["arccosh"], ops["arctanh"]
-_ERF, _ERFINV, _SIGMOID = ops["erf"], ops["erfinv"], ops["sigmoid"]
+_ERF, _ERFC, _ERFINV, _SIGMOID = ops["erf"], ops["erfc"], ops["erfinv"], ops["sigmoid"]
 _MUL = ops["mul"]
 
 
@@ -277,6 +277,18 @@ def erf(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     return apply_floating(_ERF, a)
+
+
+@remembered_op
+def erfc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The complementary error function 1 - erf(a), precise where it is small.
+
+    >>> import smelt
+    >>> smelt.erfc(smelt.array([0.0, 1.0, 9.0]))
+    array([1, 0.157299, 4.13703e-37], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_floating(_ERFC, a)
 
 
 @remembered_op

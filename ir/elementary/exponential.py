@@ -40,11 +40,13 @@ def _exp_reduced(k: ScalarBuilder, x: Scalar) -> tuple[Scalar, Scalar]:
     return _exp_rest(k, x, n), integer
 
 
-def _exp_rest(k: ScalarBuilder, x: Scalar, n: Scalar) -> Scalar:
-    """e^r - 1 where x = n·ln 2 + r (Cody and Waite's reduction)."""
+def _exp_rest(k: ScalarBuilder, x: Scalar, n: Scalar, more: Scalar | None = None) -> Scalar:
+    """e^r - 1 where x = n·ln 2 + r (Cody and Waite's reduction), or x + more, which is below the precision of x."""
     form = layout(x)
     r = k.fma(n, -form.ln2[0], x)
     r = k.fma(n, -form.ln2[1], r)
+    if more is not None:
+        r = r + more
     return k.fma(r * r, polynomial(k, r, c.EXP), r)
 
 
@@ -74,6 +76,22 @@ def _exp_normal(k: ScalarBuilder, x: Scalar) -> Scalar:
     p = _exp_rest(k, x, shifted - form.magic)
     # n stands in the low bits of `shifted`; the others are shifted out
     return k.bitcast(bits(k, p + 1.0) + (bits(k, shifted) << form.mantissa), x.dtype)
+
+
+def times_exp(k: ScalarBuilder, y: Scalar, x: Scalar, more: Scalar, is_normal: Scalar) -> Scalar:
+    """y·e^(x + more), of x between the limits of `exp_scaled`, rounded little more than once.
+
+    Args:
+        is_normal: where the result is known to be a normal number.
+    """
+    form = layout(x)
+    shifted = k.fma(x, _LOG2_E, form.magic)
+    product = k.fma(y, _exp_rest(k, x, shifted - form.magic, more), y)
+
+    def quick() -> Scalar:
+        return k.bitcast(bits(k, product) + (bits(k, shifted) << form.mantissa), x.dtype)
+
+    return k.usually(lambda: (quick(), is_normal), lambda: scale(k, product, bits(k, shifted) - form.magic_bits))
 
 
 def exp_nonpositive(k: ScalarBuilder, x: Scalar) -> Scalar:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes, elementary
-from ..error_functions import erf_array, erfinv_array, sigmoid_array
+from ..error_functions import erf_array, erfc_array, erfinv_array, sigmoid_array
 from ..kinds import Elementwise, silent
 from ..op import Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
@@ -358,6 +358,33 @@ class Erf(Elementwise, name="erf"):
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.erf_half(k, x) if k.is_half else elementary.erf(k, x)
+
+
+class Erfc(Elementwise, name="erfc"):
+    """Complementary error function: 1 - erf x, precise where it is small.
+
+    ``%0 = "smelt.erfc"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 50.0
+    usual = dtypes.FLOATS
+
+    @property
+    def rule_flops(self) -> float:
+        return 330.0
+
+    @silent
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        return in_float32(erfc_array, x)
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), t = primals, only(tangents)
+        return [t * b.exp(-(x * x)) * -_TWO_OVER_SQRT_PI]
+
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
+        return elementary.erfc(k, x)
 
 
 class Erfinv(Elementwise, name="erfinv"):

@@ -25,7 +25,7 @@ _SAME = {
 #: Those that CHLO has; its ops are expanded at the end.
 _OF_CHLO = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfinv": "erf_inv",
+    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf", "erfc": "erfc", "erfinv": "erf_inv",
 }  # fmt: skip
 
 

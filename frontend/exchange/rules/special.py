@@ -11,7 +11,7 @@ from smelt.ir.op import registry as ops
 from ...functions.arithmetic import square
 from ...functions.complex_numbers import conj
 from ...functions.floats import nextafter
-from ...functions.special import digamma, erfc, i1e, lgamma, polygamma, zeta
+from ...functions.special import digamma, i1e, lgamma, polygamma, zeta
 from ...functions.transcendental import (
     arccos,
     arccosh,
@@ -21,6 +21,7 @@ from ...functions.transcendental import (
     arctanh,
     cosh,
     erf,
+    erfc,
     erfinv,
     sinh,
     tan,

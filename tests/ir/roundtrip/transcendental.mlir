@@ -91,6 +91,13 @@ func.func @erf(%x: tensor<4xf32>) -> (tensor<4xf32>) {
   return %r : tensor<4xf32>
 }
 
+// CHECK-LABEL: func.func @erfc(
+// CHECK: "smelt.erfc"(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
+func.func @erfc(%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %r = "smelt.erfc"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func @erfinv(
 // CHECK: "smelt.erfinv"(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
 func.func @erfinv(%x: tensor<4xf32>) -> (tensor<4xf32>) {

@@ -8,14 +8,14 @@ static inline float erf_f32(float x) {
     float fma = metal::fma(-0.0005660097f, product, 0.004924775f);
     float fma_1 = metal::fma(metal::fma(fma, product, -0.026717694f), product, 0.112804115f);
     float fma_2 = metal::fma(metal::fma(fma_1, product, -0.37612355f), product, 0.12837912f);
-    float fma_3 = metal::fma(0.0005478362f, magnitude, -0.004051517f);
-    float fma_4 = metal::fma(fma_3, magnitude, 0.01799593f);
-    float fma_5 = metal::fma(fma_4, magnitude, -0.033693817f);
-    float fma_6 = metal::fma(metal::fma(fma_5, magnitude, 0.07478971f), magnitude, 0.048431873f);
-    float fma_7 = metal::fma(metal::fma(fma_6, magnitude, 0.1597129f), magnitude, 0.9963792f);
-    float product_1 = fma_7 * fma_7;
+    float chosen = magnitude > 4.0f ? 4.0f : magnitude;
+    float fma_3 = metal::fma(1.578474e-05f, chosen, -4.1534313e-05f);
+    float fma_4 = metal::fma(metal::fma(fma_3, chosen, -0.001498298f), chosen, 0.010248516f);
+    float fma_5 = metal::fma(metal::fma(fma_4, chosen, -0.0070434785f), chosen, -0.06553904f);
+    float fma_6 = metal::fma(metal::fma(fma_5, chosen, -0.14293465f), chosen, 1.0003729f);
+    float product_1 = fma_6 * fma_6;
     float product_2 = product_1 * product_1;
-    float copysign = metal::copysign(1.0f - 1.0f / (product_2 * product_2), x);
+    float copysign = metal::copysign(metal::fma(-product_2, product_2, 1.0f), x);
     return magnitude < 1.0f ? metal::fma(x, fma_2, x) : copysign;
 }
 
