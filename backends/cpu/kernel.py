@@ -25,6 +25,7 @@ from . import checks
 from .checks import Site
 from .hasty import is_small, leave_rolled, leave_scalar
 from .tangled import is_tangled
+from .unrounded import is_read, is_unrounded
 from .vectors import VectorKernel
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class CpuKernel(VectorKernel):
             yield
         finally:
             self.hasty = saved
+
+    def to_storage(self, x: Scalar, dtype: DType) -> Any:
+        if dtype is dtypes.bfloat16 and not is_read(x.mlir) and is_unrounded(x.mlir):
+            return self.convert(self.bitcast(x, dtypes.uint32) >> 16, dtypes.uint16).mlir
+        return super().to_storage(x, dtype)
 
     # Rare elements; see `usual`
 

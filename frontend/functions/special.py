@@ -28,7 +28,17 @@ from .special_coefficients import (
     J1_SMALL,
     ROOT,
 )
-from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, polynomial
+from .special_parts import (
+    MIDDLE,
+    chebyshev,
+    computed,
+    epsilon,
+    far_of,
+    log_gamma,
+    overflowing,
+    polynomial,
+    scaled_series,
+)
 from .transcendental import arctanh, cos, exp, log, log1p, sin
 
 __all__ = [
@@ -112,16 +122,16 @@ def _digamma(x: array) -> array:
     """Below 0 by ψ(x) = ψ(1 - x) - π·cot πx, where ψ(1 - x) and its derivatives are finite also next to 0."""
     below, zero = x < 0, x == 0
     size = where(below, 1 - x, x)
-    far = size >= FAR
-    z = where(far, size, FAR)
+    start = far_of(x.dtype)
+    far = size >= start
+    z = where(far, size, start)
     inverse = 1 / z
     square = inverse * inverse
-    scaled = [c / FAR ** (2 * k + 2) for k, c in enumerate(_PSI)]
-    large = log(z) - 0.5 * inverse - square * (FAR * FAR) * polynomial(scaled, square * (FAR * FAR))
+    large = log(z) - 0.5 * inverse - square * polynomial(scaled_series(_PSI, start), square * (start * start))
     z = where(logical_or(far, zero), 1.5, size)
     steps = floor(z) - 1
     moved = z * 0.0
-    for i in range(1, 7):
+    for i in range(1, math.ceil(start) - 1):
         moved = moved + where(steps >= i, 1 / where(steps >= i, z - i, 1), 0)
     little = z < 1
     moved = where(little, -1 / where(little, z, 1), moved)

@@ -22,6 +22,8 @@ HALF_LOG_TAU = 0.9189385332046727
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 #: From here on Stirling's series is used.
 FAR = 8.0
+#: The same where float32 will do.
+FAR_SINGLE = 3.5
 #: Up to here what is smooth at 0 is computed without |x|.
 MIDDLE = 0.5
 
@@ -78,43 +80,59 @@ def chebyshev(series: Sequence[float], t: array) -> array:
     return t * one - two + first
 
 
+def far_of(dtype: DType) -> float:
+    """From where on asymptotic series of the gamma function are as precise as a dtype."""
+    return FAR if dtype is dtypes.float64 else FAR_SINGLE
+
+
+def scaled_series(series: Sequence[float], start: float) -> list[float]:
+    """Coefficients in (start / x)², which is at most 1."""
+    return [c / start ** (2 * k) for k, c in enumerate(series)]
+
+
 def log_gamma(z: array) -> array:
-    """log Γ(z) of z ≥ 0: a polynomial between 1.5 and 2.5, to which others below 8 are brought, then Stirling's series.
+    """log Γ(z) of z ≥ 0: a polynomial between 1.5 and 2.5, to which others are brought, then Stirling's series.
 
     Relative precision also around the zeros at 1 and 2.
     """
-    far = z >= FAR
+    start = far_of(z.dtype)
+    far = z >= start
     end = z == math.inf  # with an infinite derivative, too: log x
-    x = where(logical_and(far, logical_not(end)), z, FAR)
-    stirling = (x - 0.5) * (log(x) - 1) + (HALF_LOG_TAU - 0.5) + _remainder(x)
-    return where(end, where(end, z, 1.0) * math.inf, where(far, stirling, _near(where(far, 2.0, z))))
+    x = where(logical_and(far, logical_not(end)), z, start)
+    near, factor, below = _near(where(far, 2.0, z), start)
+    logarithm = log(where(far, x, factor))  # one for both: they take longest
+    stirling = (x - 0.5) * (logarithm - 1) + (HALF_LOG_TAU - 0.5) + _remainder(x, start)
+    near = near + where(below, -logarithm, logarithm)
+    return where(end, where(end, z, 1.0) * math.inf, where(far, stirling, near))
 
 
-def _near(z: array) -> array:
-    """log Γ(z) of 0 ≤ z < 8."""
+def _near(z: array, start: float) -> tuple[array, array, array]:
+    """log Γ(z) of 0 ≤ z < start as a summand, and a positive factor of Γ(z), or where the last says so of its inverse."""
     steps = floor(z - 1.5)  # down to 1.5 … 2.5, by Γ(z + 1) = z·Γ(z)
     product = z * 0.0 + 1
-    for i in range(1, 7):
+    for i in range(1, math.ceil(start - 1.5)):
         product = product * where(steps >= i, z - i, 1)
-    base = where(z < 0.5, 0, where(z < 1.5, 1, steps + 2))
+    below = z < 1.5
+    base = where(z < 0.5, 0, where(below, 1, steps + 2))
     m = z - base  # exact: so near to the zeros is precise
-    logarithm = log(where(z < 0.5, z * (1 + z), where(z < 1.5, z, product)))
-    return (m + 1) * m * polynomial(LGAMMA, m + m) + where(z < 1.5, -logarithm, logarithm)
+    factor = where(z < 0.5, z * (1 + z), where(below, z, product))
+    return (m + 1) * m * polynomial(LGAMMA, m + m), factor, below
 
 
-def _remainder(x: array) -> array:
-    """What Stirling's formula leaves of log Γ(x), of x ≥ 8."""
+def _remainder(x: array, start: float = FAR) -> array:
+    """What Stirling's formula leaves of log Γ(x), of x ≥ start."""
     inverse = 1 / x
     square = inverse * inverse
-    scale = [c / FAR ** (2 * k) for k, c in enumerate(_STIRLING)]
-    return inverse * polynomial(scale, square * (FAR * FAR))
+    return inverse * polynomial(scaled_series(_STIRLING, start), square * (start * start))
 
 
 def stirling_remainder(z: array) -> array:
     """log Γ(z) - ((z - 1/2)·log z - z + log √2π), of z > 0."""
     far = z >= FAR
     x = where(far, 2.0, z)
-    near = _near(x) - ((x - 0.5) * log(x) - x + HALF_LOG_TAU)
+    found, factor, below = _near(x, FAR)
+    found = found + where(below, -log(factor), log(factor))
+    near = found - ((x - 0.5) * log(x) - x + HALF_LOG_TAU)
     return where(far, _remainder(where(far, z, FAR)), near)
 
 

@@ -43,6 +43,20 @@ class Blocks:
             step = min(-(-step // multiple) * multiple, stepped.extent)
         return Blocks(tuple(loops[: count - 1]), stepped, step, tuple(loops[count:]))
 
+    @staticmethod
+    def whole_of(loops: Sequence[Fused]) -> Blocks:
+        """One block of all positions."""
+        return Blocks((), Fused([]), 1, tuple(loops))
+
+    def whole(self, k: CpuKernel) -> Bounds:
+        """The bounds of the only block."""
+        return self._bounds(k, k.const(0, INDEX))
+
+    @property
+    def variables(self) -> list[tuple[str, int]]:
+        """Those of all loops, outermost first."""
+        return [v for loop in (*self.outer, self.stepped, *self.inner) for v in loop.variables]
+
     @property
     def loops(self) -> list[Fused]:
         """All loops that move in a block, outermost first."""

@@ -45,7 +45,9 @@ class _Panels(TiledKernel):
         depth = sides.merged(product.depth)
         once = self.columns.count == 1 and wide == self.width
         self.source = Source.of(k, sides.row_operand, rows, depth, self.dtype) if once else None
-        room = DEPTH_BYTES // 2 if sides.columns_along_depth else DEPTH_BYTES  # of two tiles, or of one
+        few = not self.batch and self.columns.count == 1 and product.depth.extent * size <= DEPTH_BYTES
+        # A block of columns that are to be turned has room of its own, unless it is made once.
+        room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few else DEPTH_BYTES
         if self.source is not None:
             room *= COLUMN_BYTES // size // wide
         self.depth = Blocks.plan(depth, room // size, self.lanes)
@@ -54,6 +56,13 @@ class _Panels(TiledKernel):
         if self.source is None:
             self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
         self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
+        #: Whether all blocks are made with the same columns, as those of a layer of few weights.
+        self.same_columns = not self.batch and self.columns.count == self.depth.count == 1
+
+    def each_unit(self) -> None:
+        if self.same_columns:
+            self.b.fill(self.columns.enter(self.k, self.k.const(0, INDEX)), self.depth.whole(self.k))
+        super().each_unit()
 
     def _lines(self, r: Scalar) -> tuple[Memory, list[Scalar], int]:
         """Where a few rows begin, and how far their elements lie apart."""
@@ -74,7 +83,8 @@ class _Panels(TiledKernel):
                 self.a.fill(rows, depth)
             else:  # where the block begins
                 self._at = self.rows.first(k, rows), self.depth.first(k, depth)
-            self.b.fill(columns, depth)
+            if not self.same_columns:
+                self.b.fill(columns, depth)
             steps = self.depth.elements(depth)
 
             def panel(c: Scalar) -> None:

@@ -12,14 +12,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, divide, fuse_variables
+from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Atom, Index, linearize
+from smelt.ir.index import Access, Atom, Guard, Index, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads
 
@@ -168,6 +170,10 @@ class Tile:
         self.lanes = lanes_of(dtype)
         self.steps, positions = up_to(depth.capacity, self.lanes), up_to(positions, self.lanes)
         self.memory, self.strides = self._room(positions, dtype, along_depth)
+        #: What is read where all guards hold, as in the middle of an image: longer runs lie beside each other there.
+        self.inside = replace(operand, access=Access(operand.access.place))
+        uses = [linearize(at, v.shape) for v, at in operand.loads]
+        self.run = Blocks.whole_of(fuse_variables(depth.variables, uses)) if depth.count == 1 else None
         self.staged: tuple[Memory, tuple[int, int]] | None = None
         if read_along_depth and not along_depth and depth.capacity >= self.lanes:
             self.staged = self._room(positions, dtype, True)
@@ -186,11 +192,23 @@ class Tile:
         k = self.k
         memory, strides = self.staged or (self.memory, self.strides)
 
-        def element(i: Scalar, j: Scalar) -> None:
-            k.write(self.operand.read(k), memory, i * strides[0] + j * strides[1])
+        def element(i: Scalar, j: Scalar, operand: Operand = self.operand) -> None:
+            k.write(operand.read(k), memory, i * strides[0] + j * strides[1])
+
+        def line(i: Scalar) -> None:
+            self.depth.each(k, depth, lambda j: element(i, j))
+
+        def whole_line(i: Scalar) -> None:
+            blocks, bounds = (self.run, self.run.whole(k)) if self.run is not None else (self.depth, depth)
+            blocks.each(k, bounds, lambda j: element(i, j, self.inside))
+
+        def either(i: Scalar) -> None:
+            is_whole = holds_along(k, self.operand.access.guards, self.depth.variables)
+            k.when(is_whole, lambda: whole_line(i))
+            k.when(~is_whole, lambda: line(i))
 
         if self.read_along_depth:
-            self.free.each(k, free, lambda i: self.depth.each(k, depth, lambda j: element(i, j)))
+            self.free.each(k, free, either if self.operand.access.guards and k.checks is None else line)
         else:
             self.depth.each(k, depth, lambda j: self.free.each(k, free, lambda i: element(i, j)))
         if self.staged is not None:
@@ -255,6 +273,27 @@ def step_of(index: Index, loop: Fused) -> int:
     steps = {(index.step(name) or 0) / loop.strides[name] for name, extent in loop.variables if extent > 1}
     step = next(iter(steps)) if len(steps) == 1 else 0
     return int(step) if step == int(step) else 0
+
+
+def holds_along(k: CpuKernel, guards: Sequence[Guard], variables: Sequence[tuple[str, int]]) -> Scalar:
+    """Whether guards hold where the loops stand for all positions of some variables: where their indices are least and
+    largest, unless these are no sums of the variables."""
+    names = {name for name, _ in variables}
+    found = k.const(True, dtypes.bool_)
+    for guard in guards:
+        steps = {a.args[0]: step for a, step in guard.index.terms if a.kind == "var" and a.args[0] in names}
+        nested = [Index(0, [(a, 1)]) for a, _ in guard.index.terms if a.kind != "var"]
+        if not names.isdisjoint(names_of(nested)):
+            return k.const(False, dtypes.bool_)
+        for is_end in (False, True):
+            with ExitStack() as stack:
+                for name, extent in variables:
+                    if name in steps:
+                        place = extent - 1 if (steps[name] > 0) == is_end else 0
+                        stack.enter_context(k.at_position(Fused([(name, extent)]), k.const(place, INDEX)))
+                at = k.index(guard.index)
+            found = k.logical_and(found, at < guard.extent if is_end else at >= 0)
+    return found
 
 
 class TiledKernel:
