@@ -92,4 +92,7 @@ if __name__ == "__main__":
     if "--print" in sys.argv:
         print(table())
     else:
-        (ROOT / "docs/accuracy.md").write_text(table(), encoding="utf-8")
+        document = ROOT / "docs/accuracy.md"
+        # What stands behind this table is made by another command.
+        _, heading, rest = document.read_text(encoding="utf-8").partition("\n## Special functions")
+        document.write_text(table() + heading + rest, encoding="utf-8")

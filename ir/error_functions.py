@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .elementary.coefficients import ERFCX
 from .host_loops import loops
 
 #: In 2x² - 1, which is in [-1, 1].
@@ -29,8 +30,6 @@ _LARGE = (
 )  # fmt: skip
 _FIRST, _LAST = 2 / 9, 2 / 3
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
-#: Of a continued fraction, from 7 on.
-_LEVELS = 12
 #: Newton's method doubles the digits of an approximation that has three.
 _STEPS = 3
 #: What the loop of the core computes with.
@@ -54,14 +53,6 @@ def _erfc_of_large(x: np.ndarray) -> np.ndarray:
     """1 - erf(x), where x >= 1."""
     t = 2 / (2 + np.minimum(x, 7))
     return t * _polynomial(_LARGE, (2 * t - (_FIRST + _LAST)) / (_LAST - _FIRST)) * np.exp(-x * x)
-
-
-def _erfc_of_far(x: np.ndarray) -> np.ndarray:
-    """exp(x²)·erfc(x), where x > 7, by its continued fraction."""
-    found = np.array(x)
-    for k in range(_LEVELS, 0, -1):
-        found = x + k / 2 / found
-    return 1 / (math.sqrt(math.pi) * found)
 
 
 def _erf_and_erfc(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,13 +94,11 @@ def erfc_array(x: np.ndarray) -> np.ndarray:
     array([1.        , 0.47950012, 1.99532227, 0.        ])
     """
     wide = x.astype(np.float64, copy=False)
-    size = np.minimum(np.abs(wide), 30)
+    size = np.minimum(np.abs(wide), 28)
     rough = size.astype(np.float32).astype(np.float64)  # its square is exact
     exponential = np.exp(-rough * rough) * np.exp(-(size - rough) * (size + rough))
-    t = 2 / (2 + np.minimum(size, 7))
-    large = t * _polynomial(_LARGE, (2 * t - (_FIRST + _LAST)) / (_LAST - _FIRST))
-    large = exponential * np.where(size > 7, _erfc_of_far(np.maximum(size, 7)), large)
-    found = np.where(size < 1, 1 - _erf_of_small(np.minimum(size, 1)), large)
+    large = _polynomial(ERFCX[8], (size - 2) / (size + 2)) / (size + 2) * exponential
+    found = np.where(size < 0.5, 1 - _erf_of_small(np.minimum(size, 0.5)), large)
     return np.where(wide < 0, 2 - found, found).astype(x.dtype, copy=False)
 
 

@@ -107,7 +107,7 @@ def log_gamma(z: array) -> array:
 
 
 def _near(z: array, start: float) -> tuple[array, array, array]:
-    """log Γ(z) of 0 ≤ z < start as a summand, and a positive factor of Γ(z), or where the last says so of its inverse."""
+    """log Γ(z) of 0 ≤ z < start as a summand, and a factor of Γ(z), or where the last says so of its inverse."""
     steps = floor(z - 1.5)  # down to 1.5 … 2.5, by Γ(z + 1) = z·Γ(z)
     product = z * 0.0 + 1
     for i in range(1, math.ceil(start - 1.5)):

@@ -202,6 +202,13 @@ WINDOWS = [
     ((3, 20, 40), (20, 4, 40), (3,), (-1,), (9,), (1,), (2,), 1),
     ((2, 9, 11, 6), (17, 3, 2, 6), (1, 2), (1, 0), (1, 3), (2, 1), (1, 1), 1),
     ((1, 700, 1), (1, 90, 1), (1,), (0,), (0,), (1,), (1,), 1),
+    # Blocks of windows, most of which are inside of the image; none is; every other element is padding.
+    ((2, 12, 14, 3), (20, 7, 7, 3), (2, 2), (3, 3), (3, 3), (1, 1), (1, 1), 1),
+    ((1, 9, 9, 1), (16, 5, 5, 1), (1, 1), (2, 2), (2, 2), (1, 1), (1, 1), 1),
+    ((1, 4, 5, 3), (16, 7, 7, 3), (1, 1), (3, 3), (4, 3), (1, 1), (1, 1), 1),
+    ((2, 10, 11, 4), (18, 3, 3, 4), (1, 1), (2, 1), (1, 2), (1, 1), (2, 2), 1),
+    ((1, 10, 11, 70), (18, 3, 3, 70), (1, 1), (-1, 2), (2, -2), (2, 1), (1, 1), 1),
+    ((2, 10, 11, 12), (36, 3, 3, 6), (1, 2), (1, 2), (2, 0), (1, 1), (1, 1), 2),
 ]  # fmt: skip
 
 
@@ -212,6 +219,7 @@ def test_windows_with_padding_around_them(case: Any, dtype: DType) -> None:
     attrs = dict(zip(names, case[2:]))
     with override(check=True):
         agrees([Aval(shape, dtype) for shape in case[:2]], lambda b, x, w: b.conv_general(x, w, **attrs))
+    agrees([Aval(shape, dtype) for shape in case[:2]], lambda b, x, w: b.conv_general(x, w, **attrs))
     if dtype is f32:
         agrees([Aval(shape, dtype) for shape in case[:2]], lambda b, x, w: b.tanh(b.conv_general(x, w, **attrs)))
 
