@@ -88,7 +88,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "cholesky_grad": (smelt.grad(lambda a: smelt.linalg.cholesky(a).sum()), (positive(4),)),
     "fft": (lambda x: smelt.abs(smelt.fft.fft(smelt.fft.irfft(smelt.fft.rfft(x) * 2))), (normal(3, 8),)),
     "special": (
-        lambda x: (*(f(x) for f in (smelt.erf, smelt.erfc, smelt.lgamma, smelt.log2)), *(f(x / 4) for f in (smelt.erfinv, smelt.arctanh))),
+        lambda x: (
+            *(f(x) for f in (smelt.erf, smelt.erfc, smelt.lgamma, smelt.log2)),
+            *(f(x / 4) for f in (smelt.erfinv, smelt.arctanh)),
+        ),
         (np.abs(normal(3, 4)) + 0.1,),
     ),
     "integers": (
