@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -217,6 +216,6 @@ def test_dtypes(name: str) -> None:
         found = f(*[smelt.array([0.5], dtype)] * count) if name != "polygamma" else f(1, smelt.array([0.5], dtype))
         assert found.dtype == dtype
     assert f(*[smelt.array([1])] * count).dtype == smelt.float32
-    with pytest.raises(TypeError, match=re.escape(f"smelt.{name}: not defined for complex numbers")):
+    with pytest.raises(TypeError, match=rf"smelt.{name}: (not defined for complex|operand is complex)"):
         f(*[smelt.array([1j])] * count)
     assert f(*[smelt.zeros((0, 2))] * count).shape == (0, 2)
