@@ -46,7 +46,7 @@ class Plan:
 def make_plan(
     body: Function, kept_axes: Sequence[Sequence[int]] | None, part: Sequence[tuple[int, int]] | None = None
 ) -> Plan:
-    """Variables for a fusion.
+    """Variables for a fusion. What chooses a schedule, the schedule, and estimates ask for the same: it is made once.
 
     Args:
         kept_axes: for each output, which of its axes are the kept ones.
@@ -57,6 +57,14 @@ def make_plan(
         kept_axes = [tuple(range(v.ndim)) for v in body.returns]
     kept_shape = [1 if a < 0 else first.shape[a] for a in kept_axes[0]]
     bounds = [(0, extent) for extent in kept_shape] if part is None else part
+    key = "plan", tuple(map(tuple, kept_axes)), tuple(map(tuple, bounds))
+    if key not in body.derived:
+        body.derived[key] = _plan(body, kept_axes, bounds)
+    found: Plan = body.derived[key]
+    return found
+
+
+def _plan(body: Function, kept_axes: Sequence[Sequence[int]], bounds: Sequence[tuple[int, int]]) -> Plan:
     kept_variables = [(f"o{i}", stop - start) for i, (start, stop) in enumerate(bounds)]
     kept = [Index.variable(name, extent) + start for (name, extent), (start, _) in zip(kept_variables, bounds)]
     plan = Plan(body, kept, kept_variables, {}, {}, {}, {})

@@ -410,7 +410,7 @@ class Function:
 
     has_body = True  #: False for a declaration, which only a module that is no MLIR gives as a function
 
-    __slots__ = ("__weakref__", "_mlir", "addresses", "arguments", "name", "ops", "returns", "scope")
+    __slots__ = ("__weakref__", "_mlir", "addresses", "arguments", "derived", "name", "ops", "returns", "scope")
 
     def __init__(self, name: str, operation: Any):
         self.name, self._mlir, self.scope = name, operation, scope_of(operation)
@@ -418,6 +418,7 @@ class Function:
         self.ops: list[OpView] = []
         self.returns: list[Value] = []
         self.addresses: dict[int, OpView] | None = None  #: `ops` by where they lie in memory; see `Value.users`
+        self.derived: dict[Any, Any] = {}  #: what backends, who change nothing any more, have worked out of it
         self.scope.function = weakref.ref(self)
 
     @property

@@ -29,7 +29,7 @@ from . import call_graph, extension
 from .analysis import Analyses, active
 from .kernels.check import verify_fusions
 from .option_text import Unreadable, split_options, walk
-from .registry import find, make, require_pass
+from .registry import Pass, find, is_own, make, require_pass
 
 MAX_ROUNDS = 64
 
@@ -128,11 +128,19 @@ class Pipeline:
     @staticmethod
     def parse(spelling: str) -> Pipeline:
         """A pipeline from text. Raises PipelineError with what is wrong."""
+        found = _parsed.get(spelling) if isinstance(spelling, str) else None
+        if found is not None:
+            return found
         check_spelling(spelling)
         parser = _Parser(spelling.strip())
         items = parser.items()
         parser.expect_end()
-        return Pipeline(items)
+        found = Pipeline(items)
+        if all(map(_stays, _leaves(items))):
+            if len(_parsed) >= MOST_PARSED:
+                _parsed.clear()
+            _parsed[spelling] = found
+        return found
 
     def __str__(self) -> str:
         return ",".join(map(str, self.items))
@@ -196,6 +204,25 @@ class Pipeline:
             with active(run.analyses):
                 run.all(self.items)
             return run.records
+
+
+#: Pipelines by their text: each compile asks for its device's.
+_parsed: dict[str, Pipeline] = {}
+MOST_PARSED = 64
+
+
+def _leaves(items: Sequence[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, Fixpoint):
+            yield from _leaves(item.items)
+        else:
+            yield item
+
+
+def _stays(item: Any) -> bool:
+    """Whether a pass is always what its name stands for: those of other packages may be defined anew, and take the
+    place of MLIR's own."""
+    return isinstance(item, Pass) and is_own(type(item)) and not item.foreign
 
 
 class _Run:

@@ -41,6 +41,7 @@ KEPT = {
     "backends/cuda/collectives.py _lost": "one",
     "backends/cuda/driver.py checks": "one",
     "ir/locks.py _loaded": "the modules of the package",
+    "passes/driver.py _parsed": "64 pipelines",
     "passes/kernels/place.py libraries": "the devices there are",
     "frontend/distributed/mpi.py _pending": "messages that are under way",
     "frontend/distributed/launched.py _numbered": "the groups there are, which programs name",
