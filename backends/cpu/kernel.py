@@ -377,6 +377,11 @@ class KernelModule:
             operation.erase()
         return found
 
+    def drop(self, name: str) -> None:
+        """Erase a function that only this module calls, and that nobody calls yet."""
+        del self.parameters[name]
+        self._private.pop(name).erase()
+
     def declare(self, name: str, types: Sequence[Any], results: Sequence[Any] = ()) -> None:
         """An external function."""
         self.external.add(name)

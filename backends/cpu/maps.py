@@ -29,6 +29,7 @@ from .streaming import (
     piece_length,
     prefetch,
 )
+from .tiny_maps import build_tiny_map
 from .vectors import INTERLEAVED_BYTES
 
 #: A map of no more elements is one kernel, however its elements are computed.
@@ -74,6 +75,9 @@ def _crossing(plans: Sequence[Plan]) -> int | None:
 
 def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence[Plan]) -> ScheduledKernel:
     """A map over the ranges of a plan; of several, whose loops are the same, side by side."""
+    tiny = build_tiny_map(module, f"{name}_tiny", plans[0]) if len(plans) == 1 else None
+    if tiny is not None:
+        return tiny
     loops, across = _loops(plans), _crossing(plans)
     if across is not None:
         return _build_blocks(module, name, plans[0], loops, across)
