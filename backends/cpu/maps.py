@@ -75,7 +75,7 @@ def _crossing(plans: Sequence[Plan]) -> int | None:
 
 def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence[Plan]) -> ScheduledKernel:
     """A map over the ranges of a plan; of several, whose loops are the same, side by side."""
-    tiny = build_tiny_map(module, f"{name}_tiny", plans[0]) if len(plans) == 1 else None
+    tiny = build_tiny_map(module, name, plans[0]) if len(plans) == 1 else None
     if tiny is not None:
         return tiny
     loops, across = _loops(plans), _crossing(plans)
