@@ -79,6 +79,10 @@ def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence
     if tiny is not None:
         return tiny
     loops, across = _loops(plans), _crossing(plans)
+    # One loop over all serves arrays of any size: kernels of many sizes are one function.
+    tiny = build_tiny_map(module, name, plans[0]) if len(plans) == 1 and len(loops) > 1 else None
+    if tiny is not None:
+        return tiny
     if across is not None:
         return _build_blocks(module, name, plans[0], loops, across)
     short = build_short_map(module, f"{name}_short", plans[0], loops) if len(plans) == 1 else None
