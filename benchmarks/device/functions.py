@@ -69,6 +69,68 @@ class DepthwiseBF16(Depthwise, name="depthwise-bf16"):
     dtype = "bfloat16"
 
 
+class DepthwiseFilters(Depthwise, name="depthwise-filters"):
+    """the gradient of that convolution in its filters, f32"""
+
+    def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
+        return [*super().arrays(rng), numbers(rng, self.shape, self.dtype)]
+
+    def shown(self, result: Any) -> Any:
+        return result[:2]
+
+    def expected(self, x: np.ndarray, w: np.ndarray, given: np.ndarray | None = None) -> np.ndarray:
+        assert given is not None
+        rows, columns = x.shape[1:3]
+        padded = np.pad(wide(x[..., :2]), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        places = [(i, j) for i in range(3) for j in range(3)]
+        sums = [(padded[:, i : i + rows, j : j + columns] * wide(given[..., :2])).sum((0, 1, 2)) for i, j in places]
+        return np.stack(sums, -1).reshape(2, 3, 3, 1)
+
+    def smelt(self, smelt: Any) -> Any:
+        def gradient(x: Any, w: Any, given: Any) -> Any:
+            return smelt.vjp(lambda w: smelt.conv2d(x, w, padding=1, groups=w.shape[0]), [w], [given])[1][0]
+
+        return smelt.compile(gradient)
+
+    def torch(self, torch: Any) -> Any:
+        layer = super().torch(torch)
+
+        def gradient(x: Any, w: Any, given: Any) -> Any:
+            with torch.enable_grad():
+                w = w.detach().requires_grad_()
+                return torch.autograd.grad(layer(x, w), [w], given)[0]
+
+        return gradient
+
+    def torch_compile(self, torch: Any) -> Any:
+        return self.torch(torch)
+
+    def jax(self, jax: Any) -> Any:
+        layer = super().jax(jax)
+        return jax.jit(lambda x, w, given: jax.vjp(lambda w: layer(x, w), w)[1](given)[0])
+
+
+class ScatterAdd(_Function, name="scatter-add"):
+    """2²³ numbers added to 2²⁰ elements, f32"""
+
+    def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
+        updates, targets = (5000, 100) if self.tiny else (2**23, 2**20)
+        places = rng.integers(0, targets, updates).astype(np.int32)
+        return [np.zeros(targets, np.float32), places, numbers(rng, (updates,))]
+
+    def expected(self, x: np.ndarray, places: np.ndarray, updates: np.ndarray) -> np.ndarray:
+        return np.bincount(places, wide(updates), len(x))
+
+    def smelt(self, smelt: Any) -> Any:
+        return smelt.compile(lambda x, places, updates: x.at[places].add(updates))
+
+    def torch(self, torch: Any) -> Any:
+        return lambda x, places, updates: x.index_add(0, places, updates)
+
+    def jax(self, jax: Any) -> Any:
+        return jax.jit(lambda x, places, updates: x.at[places].add(updates))
+
+
 class LogGamma(_Function, name="lgamma"):
     """log Γ of 2²⁴ numbers, f32"""
 
