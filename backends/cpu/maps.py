@@ -34,6 +34,9 @@ from .vectors import INTERLEAVED_BYTES
 
 #: A map of no more elements is one kernel, however its elements are computed.
 WHOLE = 16 * 1024
+#: A map of few elements is one vector if it has so many loops. One loop serves arrays of any size: kernels of many
+#: sizes are one function.
+LOOPS = 2
 #: Rows and columns of the blocks in which a transpose runs, at least, and the bytes of each in an array: what is read
 #: of a page, and what is written to one at a time.
 BLOCK, ROW_BYTES = 64, 128
@@ -75,12 +78,8 @@ def _crossing(plans: Sequence[Plan]) -> int | None:
 
 def _build_part(module: KernelModule, name: str, body: Function, plans: Sequence[Plan]) -> ScheduledKernel:
     """A map over the ranges of a plan; of several, whose loops are the same, side by side."""
-    tiny = build_tiny_map(module, name, plans[0]) if len(plans) == 1 else None
-    if tiny is not None:
-        return tiny
     loops, across = _loops(plans), _crossing(plans)
-    # One loop over all serves arrays of any size: kernels of many sizes are one function.
-    tiny = build_tiny_map(module, name, plans[0]) if len(plans) == 1 and len(loops) > 1 else None
+    tiny = build_tiny_map(module, name, plans[0]) if len(plans) == 1 and len(loops) >= LOOPS else None
     if tiny is not None:
         return tiny
     if across is not None:

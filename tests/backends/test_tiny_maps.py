@@ -43,6 +43,7 @@ def test_bits_of_every_op(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
         left = iter(values)
         return [r for c in found for r in b.emit(c.op, [next(left) for _ in c.avals], c.kwargs)]
 
+    monkeypatch.setattr(maps, "LOOPS", 0)
     straight = run(compile_(module_of(avals, graph)), arrays)
     monkeypatch.setattr(maps, "build_tiny_map", lambda *_: None)
     loops = run(compile_(module_of(avals, graph)), arrays)
