@@ -103,7 +103,7 @@ class ConvGeneral(Contraction, name="conv_general"):
             return _products(windows, w).astype(dtype, copy=False)
         kernels = w.reshape(g, w.shape[0] // g, *w.shape[1:])
         if math.prod(sizes) < math.prod(taps):  # a matrix product a place and group, of all of a window
-            deep = kernels.reshape(g, w.shape[0] // g, -1).swapaxes(1, 2)
+            deep = kernels.reshape(g, w.shape[0] // g, math.prod(w.shape[1:])).swapaxes(1, 2)
             sums = np.empty((x.shape[0], math.prod(sizes), g, w.shape[0] // g), x.dtype)
             for i, at in enumerate(itertools.product(*map(range, sizes))):
                 window: Any = slice(None), *(
