@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +49,24 @@ def test_a_call_names_the_layer(way: str) -> None:
         CALLS[way](Block())(smelt.ones((2, 4)))
 
 
+def test_an_error_keeps_nothing_of_the_functions_that_it_passes() -> None:
+    """Python's copies of their variables would, until they end."""
+
+    class Value:
+        pass
+
+    def caller(value: Value | None) -> Any:
+        seen = weakref.ref(value)
+        with pytest.raises(smelt.SmeltError):
+            smelt.ones((2, 3)) @ smelt.ones((2, 3))
+        value = None
+        return seen()
+
+    found = caller(Value())
+    assert found is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects do not know their class")
 def test_methods_that_call_their_module_otherwise() -> None:
     class Other(nn.Module):
         def __init__(this) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from smelt.ir import errors
@@ -29,12 +29,19 @@ def path_within(root: Module, wanted: Module) -> str | None:
     return None
 
 
+def _is_method(code: CodeType) -> bool:
+    """Whether a class's body has a function. To look at locals of other frames would keep what these have: Python's
+    copies of them live as long as the frames (before 3.13)."""
+    owner = getattr(code, "co_qualname", "").rpartition(".")[0]  # since 3.11
+    named = code.co_varnames[:1] == ("self",)
+    return code.co_argcount > 0 and (named or (owner != "" and not owner.endswith("<locals>")))
+
+
 def place_of(frame: FrameType | None) -> str:
-    """The path of the module that a frame, or what called it, has as first argument, from the outermost one that holds
-    it."""
+    """The path of the module whose method a frame, or what called it, runs, from the outermost one that holds it."""
     running: list[Module] = []
     while frame is not None:
-        if frame.f_code.co_argcount:  # a method's module is its first argument, whatever that is called
+        if _is_method(frame.f_code):  # its module is its first argument, whatever that is called
             module = frame.f_locals.get(frame.f_code.co_varnames[0])
             if isinstance(module, Module) and not any(module is known for known in running):
                 running.append(module)
