@@ -219,7 +219,7 @@ def test_sort_of_many_chunks(count: int, monkeypatch: pytest.MonkeyPatch):
 
 def test_digits_of_few_bits():
     """Targets of a scatter, of which no more bits are looked at than tell them apart."""
-    program = check_scatter((300, 2), (9000, 1, 2), (0,), "add")
+    program = check_scatter((300, 8), (9000, 1, 8), (0,), "add")
     assert len([name for name in entries(program) if "_sort_digits" in name]) == 2
 
 
