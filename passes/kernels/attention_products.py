@@ -11,7 +11,7 @@ weights are, as if somebody had asked for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,18 +69,23 @@ def with_products(module: Any, function: Function, features: int) -> Function:
 
 
 def _emit_product(b: Builder, x: _Missing, env: dict[Value, Value]) -> None:
-    found = env[x.weights.results[0]]
-    for op in reversed(x.between):
+    found = undone(b, env[x.weights.results[0]], x.between)
+    operands = [v if i == x.side else _moved(b, v, env) for i, v in enumerate(x.scores.operands)]
+    x.scores.op.transpose(b, [found], operands, [i == x.side for i in range(2)], **x.scores.attrs)
+
+
+def undone(b: Builder, x: Value, ops: Sequence[OpView]) -> Value:
+    """The value of which reshapes, transposes and conversions, one after the other, make another one."""
+    for op in reversed(ops):
         (v,) = op.operands
         if isinstance(op.op, Transpose):
             order = op.attrs["permutation"]
-            found = b.transpose(found, permutation=tuple(order.index(i) for i in range(len(order))))
+            x = b.transpose(x, permutation=tuple(order.index(i) for i in range(len(order))))
         elif isinstance(op.op, Reshape):
-            found = b.reshape_to(found, v.shape)
+            x = b.reshape_to(x, v.shape)
         else:
-            found = b.convert_to(found, v.dtype)
-    operands = [v if i == x.side else _moved(b, v, env) for i, v in enumerate(x.scores.operands)]
-    x.scores.op.transpose(b, [found], operands, [i == x.side for i in range(2)], **x.scores.attrs)
+            x = b.convert_to(x, v.dtype)
+    return x
 
 
 def _moved(b: Builder, v: Value, env: dict[Value, Value]) -> Value:

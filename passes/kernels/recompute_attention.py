@@ -37,7 +37,7 @@ from ..registry import Pass, register_pass
 from ..rewrite import unplaced_functions
 from .analysis import is_pointwise, reduced_axes
 from .attention_gradient import Gradient, gradients_of, logits_of
-from .attention_products import with_products
+from .attention_products import undone, with_products
 from .contraction_places import is_contraction
 
 #: Elementwise ops between two contractions, at most.
@@ -219,14 +219,7 @@ class _Rewrite:
         given = env[g.given]
         if g.turned != tuple(range(given.ndim)):
             given = b.transpose(given, permutation=g.turned)
-        result = env[g.moved]
-        for op in reversed(g.moves):
-            shape = op.operands[0].shape
-            if isinstance(op.op, Transpose):
-                order = op.attrs["permutation"]
-                result = b.transpose(result, permutation=tuple(order.index(i) for i in range(len(order))))
-            else:
-                result = b.reshape_to(result, shape)
+        result = undone(b, env[g.moved], g.moves)
         both = [b.convert_to(x, dtypes.float32) for x in (given, result)]
         mean = b.reduce_sum(both[0] * both[1], axes=(g.columns,))
         cotangent = b.convert_to(self._anew(g.cotangent, env), dtypes.float32)

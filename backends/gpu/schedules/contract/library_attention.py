@@ -22,6 +22,7 @@ from smelt.ir.index import Coordinates, Index, linearize, names_of
 from smelt.ir.ops.arithmetic import Add, Mul
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.conversion import Convert
+from smelt.passes.dependence import cone
 from smelt.passes.kernels.analysis import operand_reads
 from smelt.passes.kernels.attention_masks import HIDES, constant_of, hides, is_made_of, sees_something
 
@@ -132,7 +133,7 @@ def _number_and(operands: Sequence[Value]) -> tuple[float | None, Value]:
 def _added(op: OpView, place: Coordinates, scores: Value) -> tuple[_Bias, Value] | None:
     """A sum's bias, and the other operand, which is made of the scores."""
     for mine, other in (op.operands, op.operands[::-1]):
-        if not _depends(other, scores):
+        if scores not in cone([other]):
             return _Bias(*_source(other, place), _bounded), mine
     return None
 
@@ -142,7 +143,7 @@ def _masked(op: OpView, place: Coordinates, scores: Value) -> tuple[_Bias, Value
     condition, *both = op.operands
     for at, value in enumerate(both):
         least = constant_of(value)
-        if least is not None and least <= HIDES and not _depends(condition, scores):
+        if least is not None and least <= HIDES and scores not in cone([condition]):
             return _Bias(*_source(condition, place), partial(_of_mask, shows=at == 1)), both[1 - at]
     return None
 
@@ -157,19 +158,6 @@ def _of_mask(b: Builder, mask: Value, shows: bool) -> Value:
     """A mask of booleans as a bias."""
     shown, hidden = (b.full(mask.shape, x, dtypes.float32) for x in (0.0, HIDES))
     return b.select(mask, *((shown, hidden) if shows else (hidden, shown)))
-
-
-def _depends(value: Value, other: Value) -> bool:
-    """Whether a value is made of another one."""
-    pending, seen = [value], {value}
-    while pending:
-        v = pending.pop()
-        if v == other:
-            return True
-        new = [] if v.owner is None else [x for x in v.owner.operands if x not in seen]
-        seen.update(new)
-        pending += new
-    return False
 
 
 def _source(value: Value, place: Coordinates) -> tuple[Value, Coordinates]:
@@ -257,7 +245,7 @@ def _step(
     every = _Heads(heads, groups)
     if not every.fit(*(offsets[i] for i in (0, *range(3, len(offsets))))):
         return None
-    shared = _Heads(heads, None)
+    shared = _Heads(heads, Fused([]))
     forms = [
         (batch, every, rows, features), (batch, shared, depth, features), (batch, shared, depth, columns),
         *[(batch, every, rows, depth)] * (len(lying) - 4), (batch, every, rows, columns),
@@ -283,18 +271,18 @@ class _Heads:
     """Heads of keys, and of queries that share one of them, as one axis."""
 
     keys: Fused
-    shared: Fused | None
+    shared: Fused
 
     @property
     def extent(self) -> int:
-        return self.keys.extent * (1 if self.shared is None else self.shared.extent)
+        return self.keys.extent * self.shared.extent
 
     def stride(self, offset: Index) -> int:
-        return _stride(offset, self.keys if self.shared is None or self.shared.extent == 1 else self.shared)
+        return _stride(offset, self.keys if self.shared.extent == 1 else self.shared)
 
     def fit(self, *offsets: Index) -> bool:
         """Whether all of them lie with one stride."""
-        if self.shared is None or self.keys.extent == 1 or self.shared.extent == 1:
+        if 1 in (self.keys.extent, self.shared.extent):
             return True
         times = self.shared.extent
         return all(_stride(x, self.keys) == times * _stride(x, self.shared) for x in offsets)
@@ -327,9 +315,8 @@ def _axes(
     if len(batch) > 2 or len(groups) > 1 or len(rows) != 1 or len(features) != 1 or len(columns) != 1:
         return None
     shared = groups[0] if groups else one
-    outer, heads = {0: (one, one), 1: (batch[0] if batch else one, one), 2: tuple(batch)}[len(batch)]
-    if len(batch) == 1 and not groups:
-        outer, heads = one, batch[0]
+    missing = [one] * (2 - len(batch))
+    outer, heads = [*batch, *missing] if groups else [*missing, *batch]
     return outer, heads, shared, rows[0], product.depth, features[0], columns[0]
 
 
