@@ -335,6 +335,7 @@ def test_threads_may_check_at_once() -> None:
 def test_the_precompiled_library_is_made_by_several_processes_at_once(tmp_path: Path) -> None:
     script = "from smelt.backends.metal.check import check; print(check('float f() { return 1.0f; }'))"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("SMELT_CACHE_DIR", None)
     command = [sys.executable, "-c", script]
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate()[0] for process in running] == ["[]\n"] * 3

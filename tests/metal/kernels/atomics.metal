@@ -59,8 +59,8 @@ kernel void k(device atomic_ulong* x [[buffer(0)]], device ulong* y [[buffer(1)]
     y[0] = atomic_min_explicit(x, 5ul, memory_order_relaxed);  // error: void
 }
 //// signed of 64 bits
-kernel void k(device atomic<long>* x [[buffer(0)]]) {
-    atomic_max_explicit(x, 5l, memory_order_relaxed);  // error: no matching function
+kernel void k(device atomic<long>* x [[buffer(0)]]) {  // error: an atomic holds
+    atomic_max_explicit(x, 5l, memory_order_relaxed);
 }
 //// acquire
 kernel void k(device atomic_uint* x [[buffer(0)]], device uint* y [[buffer(1)]]) {
@@ -127,13 +127,28 @@ kernel void k(device atomic_uint* x [[buffer(0)]]) {
     x[1] = x[0];  // error: deleted operator
 }
 //// of 16 bits
-kernel void k(device atomic<ushort>* x [[buffer(0)]]) {
-    atomic_fetch_add_explicit(x, 1, memory_order_relaxed);  // error: no matching function
+kernel void k(device atomic<ushort>* x [[buffer(0)]]) {  // error: an atomic holds
+    atomic_fetch_add_explicit(x, 1, memory_order_relaxed);
 }
 //// of halves
-kernel void k(device atomic<half>* x [[buffer(0)]]) {
-    atomic_fetch_add_explicit(x, 1.0h, memory_order_relaxed);  // error: no matching function
+kernel void k(device atomic<half>* x [[buffer(0)]]) {  // error: an atomic holds
+    atomic_fetch_add_explicit(x, 1.0h, memory_order_relaxed);
 }
+//// a pointer to halves that nothing reads
+kernel void k(device atomic<half>* x [[buffer(0)]]) {  // error: an atomic holds
+}
+//// a pointer to a vector in a structure
+struct S {
+    device atomic<uint2>* x;  // error: an atomic holds
+};
+//// threadgroup memory of 8 bits
+kernel void k(device uint* y [[buffer(0)]]) {
+    threadgroup atomic<uchar> count;  // error: an atomic holds
+    y[0] = sizeof(count);
+}
+//// an instance for halves
+template <typename T> kernel void k(device atomic<T>* x [[buffer(0)]]) {}
+template [[host_name("k_half")]] kernel void k<half>(device atomic<half>*);  // error: an atomic holds
 //// booleans
 kernel void k(device atomic_bool* x [[buffer(0)]], device bool* y [[buffer(1)]]) {
     y[0] = atomic_load_explicit(x, memory_order_relaxed);
