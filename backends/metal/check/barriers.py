@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .names import words
 
 if TYPE_CHECKING:
-    from .rules import Function, Node, _Rules
+    from .rules import Function, Node, Rules
 
 #: Attributes whose values differ between the threads of a threadgroup.
 _VARYING = words(
@@ -31,7 +31,7 @@ _LEAVES_LOOP = frozenset({"BREAK_STMT", "CONTINUE_STMT"})
 _MAX_DEPTH = 200
 
 
-def check_barriers(functions: dict[str, Function], rules: _Rules) -> None:
+def check_barriers(functions: dict[str, Function], rules: Rules) -> None:
     """Warn of barriers in divergent control flow."""
     barriers = _barrier_functions(functions)
     if not barriers and not any(_calls_barrier(f) for f in functions.values()):
@@ -56,7 +56,7 @@ def _barrier_functions(functions: dict[str, Function]) -> set[str]:
 
 
 class _Walk:
-    def __init__(self, function: Function, barriers: set[str], rules: _Rules) -> None:
+    def __init__(self, function: Function, barriers: set[str], rules: Rules) -> None:
         self.function, self.barriers, self.rules = function, barriers, rules
         self.left: str | None = None
         self.varying = {

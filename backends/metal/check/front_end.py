@@ -93,7 +93,7 @@ def check(
     """
     clang = _libclang()
     files: dict[str, Adapted] = {}
-    report = _Report(name, files, strict, version_of(metal))
+    report = Report(name, files, strict, version_of(metal))
     if not _adapt_files(text, include, files, report):
         return report.sorted()
     arguments = [*_arguments(report.metal), *(f"-D{define}" for define in defines)]
@@ -175,7 +175,7 @@ _CALL = re.compile(r"(?:typename\s+)?[\w:]+\s*(?:<[^<>]*>)?\s*\(")
 _STRICT = (_LITERAL, "is a keyword of", "recursion", "implicit conversion to bfloat", "divergent barrier")
 
 
-class _Report:
+class Report:
     """Collects diagnostics, with places in the original texts."""
 
     def __init__(self, name: str, files: dict[str, Adapted], strict: bool, metal: tuple[int, int]) -> None:
@@ -283,7 +283,7 @@ class _Report:
         return [diagnostic for _, (_, diagnostic) in found]
 
 
-def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], report: _Report) -> bool:
+def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], report: Report) -> bool:
     """Adapt the text and the files that it includes, into `files`; clang finds them by the paths that are the keys.
 
     False where one of them is too deep for clang or uses what is not covered, which then is in the report.

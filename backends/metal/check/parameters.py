@@ -19,7 +19,7 @@ from .names import (
 from .values import NoInteger, Undeclared
 
 if TYPE_CHECKING:
-    from .rules import Function, Node, _Rules
+    from .rules import Function, Node, Rules
 
 STAGES = ("kernel", "vertex", "fragment")
 _LIMITS = {"buffer": METAL.max_buffers, "threadgroup": METAL.max_buffers, "texture": 128, "sampler": 16}
@@ -44,12 +44,12 @@ class _Resource(NamedTuple):
     length: int = 1
 
 
-def check_parameters(function: Function, rules: _Rules) -> None:
+def check_parameters(function: Function, rules: Rules) -> None:
     """Check the parameters of a kernel, vertex or fragment function."""
     _Parameters(function, rules).run()
 
 
-def check_members(node: Node, rules: _Rules) -> None:
+def check_members(node: Node, rules: Rules) -> None:
     """Check the attributes on the members of a structure."""
     used: set[tuple[str, int]] = set()
     for member in node.parts:
@@ -75,7 +75,7 @@ def check_members(node: Node, rules: _Rules) -> None:
                 used.add((attribute, -1 if value is None else value))
 
 
-def number(rules: _Rules, cursor: Any, attribute: str, text: str, unknown: tuple[str, ...]) -> int | None:
+def number(rules: Rules, cursor: Any, attribute: str, text: str, unknown: tuple[str, ...]) -> int | None:
     """The number in an attribute, if it can be known; reports what is no number or is negative."""
     try:
         value = rules.values.evaluate(text, unknown)
@@ -92,7 +92,7 @@ def number(rules: _Rules, cursor: Any, attribute: str, text: str, unknown: tuple
 
 
 class _Parameters:
-    def __init__(self, function: Function, rules: _Rules) -> None:
+    def __init__(self, function: Function, rules: Rules) -> None:
         self.function, self.rules, self.stage = function, rules, function.stage
         self.used: dict[tuple[str, int], bool] = {}
         self.builtins: dict[str, str] = {}

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from .names import ADDRESS_SPACES
 
 if TYPE_CHECKING:
-    from .rules import _Rules
-    from .text import _Adapter
+    from .rules import Rules
+    from .text import Adapter
 
 BOUND = "__msl_bound"
 _OTHER_MEMORY = {"__global": "device", "__local": "threadgroup", "__constant": "constant"}
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|metal::|__private|__generic|__global|__local|__constant) ?")
 
 
-def overloaded_by_space(adapters: list[_Adapter]) -> frozenset[str]:
+def overloaded_by_space(adapters: list[Adapter]) -> frozenset[str]:
     """Names of functions that differ in the address spaces of their references: those say what they take."""
     known: dict[tuple[str, int], tuple[str, ...]] = {}
     found = set()
@@ -35,7 +35,7 @@ def overloaded_by_space(adapters: list[_Adapter]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _spaces(adapter: _Adapter, opening: int, closing: int) -> tuple[str, ...]:
+def _spaces(adapter: Adapter, opening: int, closing: int) -> tuple[str, ...]:
     """The address space of each parameter that is a reference, between two brackets; empty for the others."""
     found, space, depth = [], "", 0
     for index in range(opening + 1, closing + 1):
@@ -51,7 +51,7 @@ def _spaces(adapter: _Adapter, opening: int, closing: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def adapt_reference(adapter: _Adapter, index: int, overloaded: frozenset[str]) -> None:
+def adapt_reference(adapter: Adapter, index: int, overloaded: frozenset[str]) -> None:
     """Let temporaries be bound to the reference whose `thread` is at `index`, if it is one to a constant."""
     at = adapter.at
     before, after = at(index - 1), index + 1
@@ -79,13 +79,13 @@ def adapt_reference(adapter: _Adapter, index: int, overloaded: frozenset[str]) -
     adapter.out.has_bound = True
 
 
-def check_call(cursor: Any, called: Any, rules: _Rules) -> None:
+def check_call(cursor: Any, called: Any, rules: Rules) -> None:
     """Arguments for references of `thread` lie there, or are temporaries."""
     for parameter, argument in zip(called.get_arguments(), cursor.get_arguments()):
         check_binding(parameter, argument, rules)
 
 
-def check_binding(bound: Any, value: Any, rules: _Rules) -> None:
+def check_binding(bound: Any, value: Any, rules: Rules) -> None:
     """A value that a reference is bound to."""
     if bound.type.kind.name != "LVALUEREFERENCE" or BOUND not in rules.text(bound, bound.location.offset):
         return

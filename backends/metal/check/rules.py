@@ -14,7 +14,7 @@ from .references import BOUND, check_binding, check_call
 from .values import Values
 
 if TYPE_CHECKING:
-    from .front_end import _Report
+    from .front_end import Report
 
 _FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONSTRUCTOR", "CONVERSION_FUNCTION"})
 _CASTS = frozenset(
@@ -38,6 +38,7 @@ _LEAVES = words(
 )
 #: The highest number of a function constant.
 _MOST_CONSTANTS = 65535
+#: Canonical types that a function constant may have.
 _CONSTANT_TYPES = re.compile(r"(?:(?:un)?signed )?(?:char|short|int|long)|bool[234]?|half|float|.*ext_vector_type.*")
 #: Functions that only fragment functions call, in clang's names for them.
 _OF_FRAGMENTS = re.compile("@N@metal@F@(discard_fragment|dfdx|dfdy|fwidth)#")
@@ -45,9 +46,9 @@ _AUTO = re.compile(r"\b(?:auto|decltype)\b")
 _SPACE_WORDS = re.compile(rf"\b(?:{'|'.join(ADDRESS_SPACES)}|{BOUND})\b")
 
 
-def check_tree(unit: Any, report: _Report) -> None:
+def check_tree(unit: Any, report: Report) -> None:
     """Add to `report` what the rules find in a translation unit."""
-    _Rules(report).run(unit)
+    Rules(report).run(unit)
 
 
 class Node:
@@ -105,8 +106,10 @@ class Function:
         self.threadgroup_bytes = 0
 
 
-class _Rules:
-    def __init__(self, report: _Report) -> None:
+class Rules:
+    """Walks the syntax tree of a program; what other modules check reports by `add`."""
+
+    def __init__(self, report: Report) -> None:
         self.report = report
         self.functions: dict[str, Function] = {}
         self.kernels: dict[str, str] = {}
@@ -238,12 +241,9 @@ class _Rules:
         for attribute, arguments in node.annotations():
             if attribute != "function_constant":
                 continue
-            if not re.fullmatch(
-                r"(?:unsigned )?(?:char|short|int|long)|bool[234]?|half|float|signed char|.*ext_vector_type.*", kind
-            ):
-                self.add(
-                    "error", cursor, f"a function constant is a scalar or a vector, not '{type_name(cursor.type)}'"
-                )
+            if not _CONSTANT_TYPES.fullmatch(kind):
+                message = f"a function constant is a scalar or a vector, not '{type_name(cursor.type)}'"
+                self.add("error", cursor, message)
             value = number(self, cursor, attribute, arguments, ())
             if value is not None and value > _MOST_CONSTANTS:
                 self.add("error", cursor, f"[[function_constant({value})]] is above {_MOST_CONSTANTS}")

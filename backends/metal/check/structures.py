@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from .names import ADDRESS_SPACES
 
 if TYPE_CHECKING:
-    from .text import Token, _Adapter
+    from .text import Adapter, Token
 
 _QUALIFIERS = frozenset({"const", "volatile"})
 
 
-def adapt_structure(adapter: _Adapter, index: int) -> None:
+def adapt_structure(adapter: Adapter, index: int) -> None:
     """Give the structure whose keyword is at `index` its copies, and its methods the address space `thread`."""
     at = adapter.at
     if at(index - 1) == "enum":
@@ -39,7 +39,7 @@ def adapt_structure(adapter: _Adapter, index: int) -> None:
         adapter.edit(end, end, f" {macro}({name})")
 
 
-def _methods(adapter: _Adapter, name: str, index: int, end: int) -> tuple[list[str], bool]:
+def _methods(adapter: Adapter, name: str, index: int, end: int) -> tuple[list[str], bool]:
     """Qualify the methods between two tokens; the parameter texts of constructors, and whether `=` is overloaded."""
     at, tokens = adapter.at, adapter.tokens
     constructors: list[str] = []
@@ -85,7 +85,7 @@ def _methods(adapter: _Adapter, name: str, index: int, end: int) -> tuple[list[s
     return constructors, assigns
 
 
-def _qualify(adapter: _Adapter, closing: int) -> None:
+def _qualify(adapter: Adapter, closing: int) -> None:
     """Put `thread` behind the parameters that end at `closing` unless an address space stands there."""
     index = closing
     while adapter.at(index + 1) in _QUALIFIERS:
@@ -98,7 +98,7 @@ def _qualify(adapter: _Adapter, closing: int) -> None:
         adapter.edit(end, end, " thread")
 
 
-def _qualified(adapter: _Adapter, start: int, closing: int, known: dict[str, bool]) -> None:
+def _qualified(adapter: Adapter, start: int, closing: int, known: dict[str, bool]) -> None:
     """Take the address space off a constructor whose parameters end at `closing`; all but the first of several go."""
     at, tokens = adapter.at, adapter.tokens
     space = closing + 1
@@ -127,7 +127,7 @@ def _qualified(adapter: _Adapter, start: int, closing: int, known: dict[str, boo
         adapter.edit(tokens[start].start, tokens[end].end, "")
 
 
-def _without_defaults(adapter: _Adapter, opening: int, closing: int) -> list[str]:
+def _without_defaults(adapter: Adapter, opening: int, closing: int) -> list[str]:
     """The texts of a list of parameters, without the values of parameters that have one."""
     found, index = [], opening
     while index < closing:
@@ -141,7 +141,7 @@ def _without_defaults(adapter: _Adapter, opening: int, closing: int) -> list[str
     return found
 
 
-def adapt_kernel(adapter: _Adapter, index: int) -> None:
+def adapt_kernel(adapter: Adapter, index: int) -> None:
     """Rewrite the threadgroup variables of the kernel that is announced at `index`."""
     at = adapter.at
     limit = min(len(adapter.tokens), index + 2000)
@@ -160,7 +160,7 @@ def adapt_kernel(adapter: _Adapter, index: int) -> None:
             _threadgroup_variables(adapter, i, end, depth > 0)
 
 
-def _threadgroup_variables(adapter: _Adapter, index: int, end: int, is_inner: bool) -> None:
+def _threadgroup_variables(adapter: Adapter, index: int, end: int, is_inner: bool) -> None:
     """`threadgroup T a[N], b;` becomes references: templates that are kernels may not declare such variables."""
     at, tokens = adapter.at, adapter.tokens
     first = index + 1
@@ -197,7 +197,7 @@ def _threadgroup_variables(adapter: _Adapter, index: int, end: int, is_inner: bo
         name = stop + 1
 
 
-def _reference(adapter: _Adapter, name: int, stop: int, kind: str) -> None:
+def _reference(adapter: Adapter, name: int, stop: int, kind: str) -> None:
     variable: Token = adapter.tokens[name]
     end = adapter.tokens[stop - 1].end
     sizes = adapter.text[variable.end : end]

@@ -150,7 +150,7 @@ def adapt_files(texts: dict[str, str], metal: tuple[int, int] = (3, 1)) -> dict[
     """Adapt the files of a program, which see each other's macros and types; the first one includes the others."""
     from .references import overloaded_by_space
 
-    adapters = {path: _Adapter(text, metal) for path, text in texts.items()}
+    adapters = {path: Adapter(text, metal) for path, text in texts.items()}
     shared = _Shared()
     for adapter in adapters.values():
         if SIMD_HEADER in adapter.text:
@@ -179,7 +179,9 @@ class _Shared:
     overloaded: frozenset[str] = frozenset()
 
 
-class _Adapter:
+class Adapter:
+    """The tokens of one file, and the edits that adapt them."""
+
     def __init__(self, text: str, metal: tuple[int, int]) -> None:
         self.tokens = tokens_of(text)
         self.out = Adapted(text)
@@ -189,79 +191,89 @@ class _Adapter:
         self.metal = metal
         self.shared = _Shared()
         self.is_included = False
+        self.has_header = False
         self.reported: set[str] = set()
+        #: The tokens that end the explicit instantiation and the directive that the walk is in.
+        self.instantiation_end, self.directive_end = -1, len(self.tokens)
         #: Kernels whose bodies are done, by their opening brace.
         self.bodies: set[int] = set()
 
     def run(self) -> Adapted:
-        from .references import adapt_reference
-        from .structures import adapt_kernel, adapt_structure
-
-        tokens = self.tokens
-        instantiation_end = attribute_end = -1
-        directive_end = len(tokens)
-        for index, token in enumerate(tokens):
-            following = self.at(index + 1)
-            if index < attribute_end:
+        """The adapted text of the file."""
+        skipped = 0
+        for index, token in enumerate(self.tokens):
+            if index < skipped:
                 continue
-            if index >= directive_end:
-                directive_end = len(tokens)
+            if index >= self.directive_end:
+                self.directive_end = len(self.tokens)
             if token.kind == "number":
                 self._number(token)
             elif token.text == "#":
-                directive_end = self._directive(index)
+                self.directive_end = self._directive(index)
             elif token.text == "[[":
-                self._attributes(index, index < instantiation_end)
-                attribute_end = self.close(index)
-            elif token.kind != "name":
-                continue
-            elif token.text == "template" and following == "<":
-                self._function_parameters(index + 1)
-            elif token.text == "template":
-                instantiation_end = min(self._find(index, ";"), directive_end)
-                self._host_name(index, instantiation_end)
-            elif token.text == "kernel":
-                if index < instantiation_end:
-                    self.edit(token.start, token.end, "")
-                else:
-                    adapt_kernel(self, index)
-            elif token.text in self.shared.kernel_macros and index < directive_end == len(tokens):
-                adapt_kernel(self, index)
-            elif token.text == "thread":
-                adapt_reference(self, index, self.shared.overloaded)
-            elif token.text in ("struct", "class"):
-                adapt_structure(self, index)
-            elif following == "(" and (token.text in VECTORS or token.text in self.shared.aliases):
-                self._constructor(index, index)
-            elif following == "<" and token.text in self.shared.aliases:
-                end = self.angle(index + 1)
-                if end > 0 and self.at(end + 1) == "(":
-                    self._constructor(index, end)
-            elif token.text == "vec" and following == "<":
-                self._vector(index)
-            elif token.text == "long" and following == "long":
-                self.find("error", token, "'long long' does not exist in Metal; 'long' has 64 bits")
-            elif token.text in _MISSING:
-                self.find("error", token, f"'{token.text}' does not exist in Metal")
-                if _MISSING[token.text]:
-                    self.edit(token.start, token.end, _MISSING[token.text])
-            elif token.text == "coherent" and (following in ("device", "(") or self.at(index - 1) == "device"):
-                self._coherent(index)
-            elif token.text in UNCOVERED and self._is_uncovered(index):
-                self._uncovered(token, UNCOVERED[token.text])
-            elif token.text in FOREIGN_KEYWORDS and token.text not in self.reported and self.at(index - 1) != "::":
-                self.reported.add(token.text)
-                language = FOREIGN_KEYWORDS[token.text]
-                self.find("warning", token, f"'{token.text}' is a keyword of {language}; other readers refuse it")
-        if not self.has_header and not self.is_included and not includes_of(self.text):
-            first = next((t for t in tokens if t.text == "metal" and t.kind == "name"), None)
-            if first is not None:
-                self.find("error", first, "'metal' is undeclared; the text includes no header such as <metal_stdlib>")
+                self._attributes(index, index < self.instantiation_end)
+                skipped = self.close(index)
+            elif token.kind == "name" and not self._declaration(index, token.text):
+                self._name(index, token)
+        self._check_header()
         self.out.function_constants = frozenset(self.shared.function_constants)
         self.out.apply(self.edits)
         return self.out
 
-    has_header = False
+    def _declaration(self, index: int, text: str) -> bool:
+        """Adapt what a keyword at `index` begins; False where it is no such word."""
+        from .references import adapt_reference
+        from .structures import adapt_kernel, adapt_structure
+
+        token, is_directive = self.tokens[index], self.directive_end < len(self.tokens)
+        if text == "template" and self.at(index + 1) == "<":
+            self._function_parameters(index + 1)
+        elif text == "template":
+            self.instantiation_end = min(self._find(index, ";"), self.directive_end)
+            self._host_name(index, self.instantiation_end)
+        elif text == "kernel" and index < self.instantiation_end:
+            self.edit(token.start, token.end, "")
+        elif text == "kernel" or (text in self.shared.kernel_macros and not is_directive):
+            adapt_kernel(self, index)
+        elif text == "thread":
+            adapt_reference(self, index, self.shared.overloaded)
+        elif text in ("struct", "class"):
+            adapt_structure(self, index)
+        else:
+            return False
+        return True
+
+    def _name(self, index: int, token: Token) -> None:
+        """Adapt or report a name that begins no declaration: of a vector, or a word that Metal does not have."""
+        text, following = token.text, self.at(index + 1)
+        if following == "(" and (text in VECTORS or text in self.shared.aliases):
+            self._constructor(index, index)
+        elif following == "<" and text in self.shared.aliases:
+            end = self.angle(index + 1)
+            if end > 0 and self.at(end + 1) == "(":
+                self._constructor(index, end)
+        elif text == "vec" and following == "<":
+            self._vector(index)
+        elif text == "long" and following == "long":
+            self.find("error", token, "'long long' does not exist in Metal; 'long' has 64 bits")
+        elif text in _MISSING:
+            self.find("error", token, f"'{text}' does not exist in Metal")
+            if _MISSING[text]:
+                self.edit(token.start, token.end, _MISSING[text])
+        elif text == "coherent" and (following in ("device", "(") or self.at(index - 1) == "device"):
+            self._coherent(index)
+        elif text in UNCOVERED and self._is_uncovered(index):
+            self._uncovered(token, UNCOVERED[text])
+        elif text in FOREIGN_KEYWORDS and text not in self.reported and self.at(index - 1) != "::":
+            self.reported.add(text)
+            self.find("warning", token, f"'{text}' is a keyword of {FOREIGN_KEYWORDS[text]}; other readers refuse it")
+
+    def _check_header(self) -> None:
+        if self.has_header or self.is_included or includes_of(self.text):
+            return
+        first = next((t for t in self.tokens if t.text == "metal" and t.kind == "name"), None)
+        if first is not None:
+            self.find("error", first, "'metal' is undeclared; the text includes no header such as <metal_stdlib>")
 
     # What the helpers share.
     def at(self, index: int) -> str:
