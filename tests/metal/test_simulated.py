@@ -1,4 +1,4 @@
-"""What the check accepts runs in the simulator, but for what that has not: textures and their pixels, stages of a render pipeline."""
+"""What the check accepts runs in the simulator, but for textures and their pixels, and stages of a render pipeline."""
 
 from __future__ import annotations
 
