@@ -152,7 +152,8 @@ def geometric(
     """Geometrically distributed: the number of the first trial that succeeds, each with probability `p`; at least 1.
 
     Args:
-        p: from 0 (never: the largest number) to 1; a number, or an array that broadcasts to `shape`, which is its own shape by default.
+        p: from 0 (never: the largest integer) to 1; a number, or an array that broadcasts to `shape`, which is its own
+            shape by default.
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
 
     Raises:

@@ -27,8 +27,8 @@ from .continuous import normal
 from .discrete import bits, categorical
 from .gamma_family import _normal, _parameters, chisquare
 from .keys import checked_key, split
-from .sampling import exponential as unit_exponential
 from .sampling import check_range, float_dtype, known_values, shape_of, uniform_open, uniform_unit
+from .sampling import exponential as unit_exponential
 
 __all__ = [
     "cauchy", "f", "logistic", "lognormal", "maxwell", "multinomial", "orthogonal", "pareto", "rademacher", "rayleigh",

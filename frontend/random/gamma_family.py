@@ -26,7 +26,17 @@ from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
 from .keys import checked_key, split
-from .sampling import apply, check_fits, check_range, computed_in, float_dtype, parameter, parameters, shape_of, uniform_open
+from .sampling import (
+    apply,
+    check_fits,
+    check_range,
+    computed_in,
+    float_dtype,
+    parameter,
+    parameters,
+    shape_of,
+    uniform_open,
+)
 from .sampling import exponential as unit_exponential
 
 #: Trials of a sample; one is refused with a probability of at most 0.05, so all of them never are.
