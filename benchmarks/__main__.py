@@ -85,12 +85,25 @@ def table(rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in rows)
 
 
-def replace_between_markers(path: Path, text: str) -> None:
-    """Put the table between the ``benchmarks`` markers of a document."""
-    pattern = re.compile(r"(<!-- benchmarks -->\n).*?(<!-- end -->)", re.DOTALL)
+def slower(results: dict[str, dict[str, Any]], chosen: list[Workload], ratio: float = 1.2) -> str:
+    """Which workloads take smelt longer than the best of the others, by more than `ratio`: a sentence."""
+    found = []
+    for workload in chosen:
+        times = {name: median(reply, workload.unit) for name, reply in results[workload.name].items()}
+        ours, best = times.get("smelt"), min((t for n, t in times.items() if t and n in RIVALS), default=None)
+        if ours and best and ours > ratio * best:
+            found.append(f"{workload.title} ({ours / best:.1f}×)")
+    if not found:
+        return f"smelt takes no more than {ratio} times as long as the best of the others in any row.\n"
+    return f"smelt takes more than {ratio} times as long as the best of the others for {'; '.join(found)}.\n"
+
+
+def replace_between_markers(path: Path, text: str, mark: str = "benchmarks") -> None:
+    """Put a table between its markers in a document."""
+    pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end -->)", re.DOTALL)
     document, count = pattern.subn(lambda m: f"{m.group(1)}{text}{m.group(2)}", path.read_text(encoding="utf-8"))
     if not count:
-        raise SystemExit(f"{path} has no <!-- benchmarks --> ... <!-- end -->")
+        raise SystemExit(f"{path} has no <!-- {mark} --> ... <!-- end -->")
     path.write_text(document, encoding="utf-8")
 
 
@@ -112,7 +125,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=1,
                         help="times in turn, each framework after the other (default: %(default)s)")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all samples")
-    parser.add_argument("--write", metavar="FILE", help="replace the table in a Markdown file")
+    parser.add_argument("--write", metavar="FILE", help="replace the table, of programs or library, in a Markdown file")
     options = parser.parse_args(argv)
     for name in options.names:
         if not named(name):
@@ -179,7 +192,9 @@ def main(argv: list[str] | None = None) -> None:
     if options.json:
         Path(options.json).write_text(json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8")
     if options.write:
-        replace_between_markers(Path(options.write), f"{machine}.\n\n{table(rows)}")
+        library = all(workload.table == "library" for workload in options.chosen)
+        text = f"{machine}.\n\n{table(rows)}" + (f"\n{slower(results, options.chosen)}" if library else "")
+        replace_between_markers(Path(options.write), text, "library" if library else "benchmarks")
 
 
 if __name__ == "__main__":

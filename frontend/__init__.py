@@ -99,8 +99,8 @@ __all__ = [
     "degrees", "delete", "depends", "dequantize", "device_count", "device_info", "diag", "diag_indices", "diagonal",
     "diff", "digamma", "digitize", "disable_compile", "distributed", "divide", "divmod", "dsplit", "dstack", "e",
     "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "enable_compile", "entr", "equal", "erf", "erfc",
-    "erfcinv", "erfcx", "erfinv", "euler_gamma", "eval", "exchange", "exp", "exp1", "exp2", "expand_dims", "expi",
-    "explain", "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
+    "erfcinv", "erfcx", "erfinv", "errors", "euler_gamma", "eval", "exchange", "exp", "exp1", "exp2", "expand_dims",
+    "expi", "explain", "expm1", "export_function", "export_to_dot", "exporter", "extract", "eye", "fast", "fft",
     "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
     "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frexp", "from_dlpack", "from_fp8",
     "from_onnx", "from_stablehlo", "from_torch",
@@ -139,7 +139,7 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from . import compat, cuda, distributed, exchange, fast, fft, linalg, metal, nn, optimizers, random, utils
+    from . import compat, cuda, distributed, errors, exchange, fast, fft, linalg, metal, nn, optimizers, random, utils
     from .exchange.exported import to_linalg, to_stablehlo
     from .exchange.imported import from_stablehlo
     from .exchange.onnx.imported import from_onnx
@@ -150,8 +150,8 @@ if TYPE_CHECKING:
 else:
     # Modules that the first use loads.
     _LAZY = (
-        "compat", "cuda", "distributed", "exchange", "fast", "fft", "linalg", "metal", "nn", "optimizers", "random",
-        "utils",
+        "compat", "cuda", "distributed", "errors", "exchange", "fast", "fft", "linalg", "metal", "nn", "optimizers",
+        "random", "utils",
     )  # fmt: skip
     _OF_EXCHANGE = ("from_onnx", "from_stablehlo", "from_torch", "to_linalg", "to_stablehlo")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from smelt.ir.errors import MissingNameError, at_user_line, shown
 
+from .errors import __all__ as ERRORS
+
 __all__: list[str] = []
 
 
@@ -20,7 +22,8 @@ NUMPY = {
         "cross=linalg.cross single=float32 double=float64 half=float16 csingle=complex64 intc=int32 int_=int64 "
         "cdouble=complex128 float_=float32 fix=trunc vectorize=vmap apply_along_axis=vmap ushort=uint16 ubyte=uint8 "
         "mod=remainder around=round rint=round invert=bitwise_invert matvec=matmul vecmat=matmul "
-        "sort_complex=sort promote_types=result_type array_equiv=array_equal spacing=nextafter msort=sort "
+        "LinAlgError=errors.LibraryError exceptions=errors sort_complex=sort promote_types=result_type "
+        "array_equiv=array_equal spacing=nextafter msort=sort "
         "expit=sigmoid gammaln=lgamma loggamma=lgamma psi=digamma log_expit=nn.log_sigmoid logdet=linalg.slogdet"
     ),
     "dot": "smelt.matmul(a, b) of matrices, smelt.inner(a, b) of vectors, smelt.tensordot(a, b, axes=1) of others",
@@ -219,6 +222,9 @@ def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameErr
         if name in names:
             return MissingNameError(at_user_line(f"{where} has no {name!r}; what {library} calls so is {names[name]}"))
     import difflib  # nobody needs it otherwise
+
+    if name in ERRORS:
+        return MissingNameError(at_user_line(f"{where} has no {name!r}; errors are in smelt.errors"))
 
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {where}.{near[0]}?" if near else ""

@@ -9,7 +9,7 @@ from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import MOST, integer, word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, reversed_along, to_shape
 from ..lazy.streams import check_stream
@@ -336,7 +336,7 @@ def convolve(a: ArrayLike, v: ArrayLike, /, mode: str = "full", *, stream: Strea
     array([0, 1, 2.5, 4, 1.5], dtype=float32)
     """
     check_stream(stream)
-    x, w = product_operands(a, v)
+    dtype, (x, w) = product_operands(a, v)
     word("convolve", "mode", mode, "full", "same", "valid")
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise ShapeError(at_user_line(f"smelt.convolve: needs vectors with elements; a {x.aval}, v {w.aval}"))
@@ -346,7 +346,7 @@ def convolve(a: ArrayLike, v: ArrayLike, /, mode: str = "full", *, stream: Strea
     low, high = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}[mode]
     x, w = to_shape(x, (1, x.size, 1)), to_shape(w, (1, n, 1))
     found = _convolution("convolve", x, w, 1, (low, high), 1, 1, 1, 1, True)
-    return to_shape(found, (found.size,))
+    return convert(to_shape(found, (found.size,)), dtype)
 
 
 @remembered
@@ -361,7 +361,7 @@ def correlate(a: ArrayLike, v: ArrayLike, /, mode: str = "valid", *, stream: Str
     array([3.5], dtype=float32)
     """
     check_stream(stream)
-    x, w = product_operands(a, v)
+    x, w = as_array(a), as_array(v)
     word("correlate", "mode", mode, "full", "same", "valid")
     if x.ndim != 1 or w.ndim != 1 or not x.size or not w.size:
         raise ShapeError(at_user_line(f"smelt.correlate: needs vectors with elements; a {x.aval}, v {w.aval}"))
@@ -375,7 +375,7 @@ def _transposed(
     output_padding: Any, groups: int,
 ) -> array:  # fmt: skip
     """A convolution with the flipped weight, of the input with zeros between its elements and around it."""
-    x, w = product_operands(input, weight)
+    _, (x, w) = product_operands(input, weight)
     given = {"padding": padding, "dilation": dilation, "output_padding": output_padding}
     least = {"padding": -MOST, "dilation": 1, "output_padding": 0}
     each = {what: _each(name, what, value, spatial, least[what]) for what, value in given.items()}
@@ -417,7 +417,7 @@ def _convolution(
     transposed: bool = False,
 ) -> array:
     """All of the convolutions. Padding that is negative cuts the input."""
-    x, w = product_operands(input, weight)
+    _, (x, w) = product_operands(input, weight)
     wanted = x.ndim if spatial is None else spatial + 2
     operands = f"input {x.aval}, weight {w.aval}"
     if x.ndim < 2 or x.ndim != wanted or w.ndim != wanted:

@@ -65,20 +65,23 @@ def common_dtype(xs: Sequence[array]) -> DType:
     return functools.reduce(dtypes.promote, [x.dtype for x in xs])
 
 
-def product_operands(*values: ArrayLike) -> list[array]:
-    """The operands in their common dtype, which is one that adds and multiplies (bool counts as int32)."""
+def product_operands(*values: ArrayLike) -> tuple[DType, list[array]]:
+    """The dtype in which operands meet, that of their product; and the operands in the dtype that adds and multiplies.
+
+    Bools are counted in int32: their product is whether any pair of them is true.
+    """
     xs = [as_array(v) for v in values]
     dtype = common_dtype(xs)
-    if dtype is dtypes.bool_:
-        dtype = dtypes.int32
-    return [convert(x, dtype) for x in xs]
+    numbers = dtypes.int32 if dtype is dtypes.bool_ else dtype
+    return dtype, [convert(x, numbers) for x in xs]
 
 
 @remembered
 def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The product of matrices, or of stacks of matrices, whose leading axes are broadcast.
 
-    A vector on the left counts as a row, on the right as a column; that axis is dropped from the result.
+    A vector on the left counts as a row, on the right as a column; that axis is dropped from the result. Integers wrap;
+    of bools it is whether any pair is true, as in NumPy.
 
     Raises:
         ShapeError: a scalar, or inner extents or leading axes that do not fit.
@@ -88,7 +91,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands(a, b)
+    dtype, (x, y) = product_operands(a, b)
     p, q = x.shape, y.shape
     if not p or not q:
         side = "lhs" if not p else "rhs"
@@ -101,10 +104,10 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
         right = f"rhs has {q[rows]} {'rows' if y.ndim > 1 else 'elements'}"
         raise ShapeError(at_user_line(f"smelt.matmul: {left}, {right}; lhs {x.aval}, rhs {y.aval}"))
     if y.ndim <= 2:  # all axes of x but the last are rows: one product
-        return _dot(x, y, ((x.ndim - 1,), (rows,)))
+        return convert(_dot(x, y, ((x.ndim - 1,), (rows,))), dtype)
     if x.ndim == 1:
         found = matmul(to_shape(x, (1, *p)), y)
-        return to_shape(found, (*q[:-2], q[-1]))
+        return convert(to_shape(found, (*q[:-2], q[-1])), dtype)
     lead = _broadcast_lead(x, y)
     # An axis that only one operand has is one of its free axes; an axis of both is a batch axis.
     nd = len(lead)
@@ -121,7 +124,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     found = _dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)), batch)
     order = [*both, *only_x, nd, *only_y, nd + 1]
     found = permuted(found, tuple(sorted(range(len(order)), key=order.__getitem__)))
-    return to_shape(found, (*lead, p[-2], q[-1]))
+    return convert(to_shape(found, (*lead, p[-2], q[-1])), dtype)
 
 
 def _broadcast_lead(x: array, y: array) -> tuple[int, ...]:
@@ -159,8 +162,8 @@ def addmm(
     array([[4]], dtype=float32)
     """
     check_stream(stream)
-    c, a, b = product_operands(c, a, b)
-    found = matmul(a, b)
+    dtype, (c, a, b) = product_operands(c, a, b)
+    found, c = convert(matmul(a, b), dtype), convert(c, dtype)
     if broadcast_shapes("addmm", found.shape, c.shape) != found.shape:
         message = f"smelt.addmm: c must broadcast to the product of a and b, {found.aval}; c {c.aval}"
         raise ShapeError(at_user_line(message))
@@ -183,14 +186,14 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     x, y = as_array(a), as_array(b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
-    x, y = product_operands(x, y)
+    dtype, (x, y) = product_operands(x, y)
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(
             at_user_line(
                 f"smelt.inner: the last axes have {x.shape[-1]} and {y.shape[-1]} elements; a {x.aval}, b {y.aval}"
             )
         )
-    return _dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
+    return convert(_dot(x, y, ((x.ndim - 1,), (y.ndim - 1,))), dtype)
 
 
 @remembered
@@ -217,7 +220,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     array([3, 7], dtype=int32)
     """
     check_stream(stream)
-    x, y = product_operands(a, b)
+    _, (x, y) = product_operands(a, b)  # bools are counted, as in MLX
     i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
     if x.shape[i] != y.shape[j]:
         raise ShapeError(
@@ -248,7 +251,7 @@ def tensordot(
     (2, 4)
     """
     check_stream(stream)
-    x, y = product_operands(a, b)
+    dtype, (x, y) = product_operands(a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
@@ -266,7 +269,7 @@ def tensordot(
                 f"a {x.aval}, b {y.aval}"
             )
         )
-    return _dot(x, y, (left, right))
+    return convert(_dot(x, y, (left, right)), dtype)
 
 
 @remembered
@@ -316,11 +319,13 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     check_stream(stream)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
+    dtype = common_dtype(xs)
     if set("".join(inputs)) != set(output):  # something is added up
-        xs = product_operands(*xs)
-        xs = [convert(x, accumulated(x.dtype)) for x in xs] if len(xs) == 1 else xs
-    elif len(xs) > 1:
-        xs = [convert(x, common_dtype(xs)) for x in xs]
+        dtype = accumulated(dtype) if len(xs) == 1 else dtype
+        _, xs = product_operands(*xs)
+        xs = [convert(x, dtype) for x in xs] if len(xs) == 1 else xs
+    else:
+        xs = [convert(x, dtype) for x in xs]
     terms = []
     for x, labels in zip(xs, inputs):
         term = _diagonals(_Term(x, labels))
@@ -335,7 +340,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
         chosen = [_summed(t, needed.union(*(u.labels for u in chosen if u is not t))) for t in chosen]
         terms.append(_product(chosen[0], chosen[1], needed) if len(chosen) == 2 else chosen[0])
     (found,) = terms
-    return permuted(found.x, tuple(found.labels.index(c) for c in output))
+    return convert(permuted(found.x, tuple(found.labels.index(c) for c in output)), dtype)
 
 
 def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, ...]], str]:
@@ -345,7 +350,7 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]
     """
-    xs = product_operands(*operands) if operands else []
+    xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum_path", subscripts, xs)
     labels = ["".join(dict.fromkeys(t)) for t in inputs]
     path = _path(labels, output, extents)

@@ -7,6 +7,10 @@ trace::
 
     @partial(smelt.compile, inputs=smelt.random.state, outputs=smelt.random.state)
 
+A parameter that a distribution does not have (a negative scale, a probability of 2) is an error where the
+call has the number, and gives NaN, 0 as an integer, where it is in a smelt array: that may have no value yet.
+Distributions that MLX has take what they take there: a negative `scale` of `normal` turns samples around.
+
 The words of an array come from `smelt.random_bits` (Threefry), everything else is made of ordinary
 ops, so samples fuse with what uses them.
 """

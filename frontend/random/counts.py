@@ -7,6 +7,7 @@ so that there is no loop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from smelt.ir import dtypes
@@ -47,8 +48,11 @@ def poisson(
     """Poisson distributed numbers of events with mean `lam`.
 
     Args:
-        lam: not negative; a number, or an array that broadcasts to `shape`, which is its own shape by default.
+        lam: at least 0; a number, or an array that broadcasts to `shape`, which is its own shape by default.
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    Raises:
+        AttributeValueError: a number out of these bounds. Those of smelt arrays give NaN, 0 as an integer.
 
     >>> import smelt
     >>> x = smelt.random.poisson(3.0, (20000,), key=smelt.random.key(0))
@@ -67,7 +71,7 @@ def poisson(
     inverse = 1.1239 + 1.1328 / (b - 3.4)
     most = m * 0 + 2.0**31
     found = _refused(many, a, b, m + 0.43, 0.9277 - 3.6224 / (b - 2), inverse, most, lambda k: _log_poisson(k, m))
-    return convert(where(large, found, small), target)
+    return convert(where(mean >= 0, where(large, found, small), math.nan), target)
 
 
 def _log_poisson(k: array, m: array) -> array:
@@ -88,8 +92,11 @@ def binomial(
     """Binomially distributed: how many of `n` trials succeed, each with probability `p`.
 
     Args:
-        n: not negative, whole; p: from 0 to 1. Numbers, or arrays that broadcast to `shape`.
+        n: at least 0, whole; p: from 0 to 1. Numbers, or arrays that broadcast to `shape`.
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    Raises:
+        AttributeValueError: a number out of these bounds. Those of smelt arrays give NaN, 0 as an integer.
 
     >>> import smelt
     >>> x = smelt.random.binomial(10, 0.25, (20000,), key=smelt.random.key(0))
@@ -102,6 +109,7 @@ def binomial(
     # the rarer outcome is counted
     flipped = chance > 0.5
     q = where(flipped, 1 - chance, chance)
+    known = (count >= 0) & (chance >= 0)
     count = maximum(floor(count), 0.0)
     large = count * q >= MEAN
     seldom, rounds = where(large, 0.1, q).reshape((*shape, 1)), where(large, 1.0, count)
@@ -120,7 +128,7 @@ def binomial(
     center = trials * rate + 0.5
     found = _refused(many, a, b, center, 0.92 - 4.2 / b, scale, trials, lambda k: _log_binomial(k, trials, rate) - mode)
     found = where(large, found, small)
-    return convert(where(flipped, count - found, found), target)
+    return convert(where(known, where(flipped, count - found, found), math.nan), target)
 
 
 def _log_binomial(k: array, n: array, p: array) -> array:
@@ -144,8 +152,12 @@ def geometric(
     """Geometrically distributed: the number of the first trial that succeeds, each with probability `p`; at least 1.
 
     Args:
-        p: above 0, at most 1; a number, or an array that broadcasts to `shape`, which is its own shape by default.
+        p: from 0 (never: the largest integer) to 1; a number, or an array that broadcasts to `shape`, which is its own
+            shape by default.
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
+
+    Raises:
+        AttributeValueError: a number out of these bounds. Those of smelt arrays give NaN, 0 as an integer.
 
     >>> import smelt
     >>> x = smelt.random.geometric(0.5, (20000,), key=smelt.random.key(0))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import sign, sqrt
@@ -24,8 +27,8 @@ from .continuous import normal
 from .discrete import bits, categorical
 from .gamma_family import _normal, _parameters, chisquare
 from .keys import checked_key, split
+from .sampling import check_range, float_dtype, known_values, shape_of, uniform_open, uniform_unit
 from .sampling import exponential as unit_exponential
-from .sampling import float_dtype, shape_of, uniform_open, uniform_unit
 
 __all__ = [
     "cauchy", "f", "logistic", "lognormal", "maxwell", "multinomial", "orthogonal", "pareto", "rademacher", "rayleigh",
@@ -212,6 +215,12 @@ def triangular(
     """
     check_stream(stream)
     given = {"left": left, "mode": mode, "right": right}
+    ends = [known_values(x) for x in given.values()]
+    for (one, less), (other, more) in itertools.pairwise(zip(given, ends)):
+        if less is not None and more is not None and np.any(less > more):
+            listed = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
+            message = f"smelt.random.triangular: {one} must be at most {other}; {listed}"
+            raise AttributeValueError(at_user_line(message))
     target, (low, top, high), shape = _parameters("triangular", dtype, shape, **given)
     u = uniform_unit(checked_key("triangular", key), shape, low.dtype)
     width, rise = high - low, top - low
@@ -288,6 +297,7 @@ def multinomial(
     """
     check_stream(stream)
     count, parts = integer("random.multinomial", "n", n, 0), as_array(pvals)
+    check_range("multinomial", "pvals", pvals)
     target = dtype_of("random.multinomial", dtype, dtypes.int32)
     if count > 1 << 20:
         raise AttributeValueError(at_user_line(f"smelt.random.multinomial: {count} trials are too many"))

@@ -26,7 +26,17 @@ from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
 from .keys import checked_key, split
-from .sampling import apply, check_fits, computed_in, float_dtype, parameter, parameters, shape_of, uniform_open
+from .sampling import (
+    apply,
+    check_fits,
+    check_range,
+    computed_in,
+    float_dtype,
+    parameter,
+    parameters,
+    shape_of,
+    uniform_open,
+)
 from .sampling import exponential as unit_exponential
 
 #: Trials of a sample; one is refused with a probability of at most 0.05, so all of them never are.
@@ -164,6 +174,7 @@ def dirichlet(
     """
     check_stream(stream)
     target = float_dtype("dirichlet", dtype)
+    check_range("dirichlet", "alpha", alpha)
     orders = parameter("dirichlet", "alpha", alpha, computed_in(target))
     if not orders.ndim:
         raise ShapeError(at_user_line(f"smelt.random.dirichlet: alpha must have an axis; alpha {orders.aval}"))

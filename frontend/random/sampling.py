@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
+from ..functions.logic import where
 from ..functions.sorting import cumsum, searchsorted
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import (
@@ -25,6 +29,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
+from ..lazy.host import holds_arrays
 from ..lazy.movement import Axes, checked_shape
 from ..lazy.operands import constant
 
@@ -51,6 +56,51 @@ def parameter(name: str, what: str, value: ArrayLike, dtype: DType) -> array:
     return convert(x, dtype)
 
 
+#: What parameters must be, by their names; those that a distribution has by MLX's name and rules are not among them.
+_RANGES = {
+    **dict.fromkeys(("a", "b", "df", "dfnum", "dfden", "alpha"), "above 0"),
+    **dict.fromkeys(("scale", "sigma", "lam", "n", "pvals"), "at least 0"),
+    "p": "from 0 to 1",
+}
+_OUTSIDE = {
+    "above 0": lambda x: x <= 0,
+    "at least 0": lambda x: x < 0,
+    "from 0 to 1": lambda x: (x < 0) | (x > 1),
+}  # of NumPy's arrays and smelt's
+
+
+def known_values(value: ArrayLike) -> np.ndarray | None:
+    """The numbers of a parameter where the call has them; None of a smelt array, which may have none yet."""
+    if isinstance(value, array) or (isinstance(value, (list, tuple)) and holds_arrays(value)):
+        return None
+    return np.asarray(value)
+
+
+def check_range(name: str, what: str, value: ArrayLike, rule: str = "") -> None:
+    """A known parameter must be one of the distribution's. NaN passes, and gives NaN.
+
+    Raises:
+        AttributeValueError: a number outside of its range.
+    """
+    rule, known = rule or _RANGES.get(what, ""), known_values(value)
+    if not rule or known is None or known.dtype.kind not in "biuf":
+        return
+    outside = _OUTSIDE[rule](known)
+    if outside.any():
+        raise AttributeValueError(
+            at_user_line(f"smelt.random.{name}: {what} must be {rule}, is {shown(known[outside].item(0))}")
+        )
+
+
+def _in_range(name: str, what: str, value: ArrayLike, dtype: DType) -> array:
+    """A parameter; of arrays, whose numbers may not be known yet, NaN in place of those that it must not be."""
+    check_range(name, what, value)
+    x = parameter(name, what, value, dtype)
+    if what not in _RANGES or known_values(value) is not None:
+        return x
+    return where(_OUTSIDE[_RANGES[what]](x), math.nan, x)
+
+
 def check_fits(name: str, shape: tuple[int, ...], **parameters: array) -> None:
     """The parameters must broadcast to the shape of the result."""
     if broadcast_shapes(f"random.{name}", shape, *[x.shape for x in parameters.values()]) != shape:
@@ -62,8 +112,12 @@ def parameters(
     name: str, shape: Sequence[int] | None, dtype: DType, **given: ArrayLike
 ) -> tuple[list[array], tuple[int, ...]]:
     """The parameters of a distribution in a dtype, broadcast to the shape of the samples; and that shape, which is by
-    default that of the parameters together."""
-    found = {what: parameter(name, what, value, dtype) for what, value in given.items()}
+    default that of the parameters together.
+
+    Raises:
+        AttributeValueError: a known number that the distribution does not take; of arrays such ones become NaN.
+    """
+    found = {what: _in_range(name, what, value, dtype) for what, value in given.items()}
     if shape is None:
         whole = broadcast_shapes(f"random.{name}", *(x.shape for x in found.values()))
     else:

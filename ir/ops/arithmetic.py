@@ -268,7 +268,7 @@ class Abs(Elementwise, name="abs"):
 
 
 class Sign(Elementwise, name="sign"):
-    """Sign: -1, 0 or 1; NaN for NaN. Of a complex number, z / |z|.
+    """Sign: -1, 0 (of -0, too) or 1; NaN for NaN. Of a complex number, z / |z|.
 
     ``%0 = "smelt.sign"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
     """
@@ -278,10 +278,11 @@ class Sign(Elementwise, name="sign"):
     jumps = True
     not_differentiable = NotDifferentiable("piecewise constant: the derivative is zero almost everywhere")
     ufunc = np.sign
+    widens = True
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
-        return np.sign(x)
+        return np.sign(x) + x.dtype.type(0)  # that of bfloat16 leaves -0 as it is
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         if x.dtype.kind == "u":

@@ -82,3 +82,20 @@ def test_windows_do_not_fold_what_pads_them() -> None:
     x = np.array([0.5, -1.0, 2.0, 0.0, 1.0], np.float32)
     found = f(smelt.array(x), smelt.array(-np.inf))
     np.testing.assert_allclose(np.array(found), np.log(np.cumsum(np.exp(x))), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+def test_the_sign_of_zeros(dtype: str) -> None:
+    """StableHLO's sign of -0.0 is -0.0, smelt's is 0, as NumPy's: both keep theirs."""
+    kind = smelt.ir.dtypes.by_mlir(dtype)
+    x = smelt.array([0.0, -0.0, 2.0, -3.0, -smelt.inf, smelt.nan]).astype(kind)
+    theirs = smelt.from_stablehlo(f"""func.func @main(%x: tensor<6x{dtype}>) -> tensor<6x{dtype}> {{
+      %0 = stablehlo.sign %x : tensor<6x{dtype}>
+      return %0 : tensor<6x{dtype}>
+    }}""")
+    out = smelt.from_stablehlo(str(smelt.to_stablehlo(smelt.sign, x)))
+    for f, wanted in ((theirs, [0.0, -0.0]), (out, [0.0, 0.0]), (smelt.sign, [0.0, 0.0])):
+        for way in (f, smelt.compile(f)):
+            found = np.array(way(x).astype(smelt.float32))
+            np.testing.assert_array_equal(found, [0, 0, 1, -1, -1, np.nan])
+            np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(wanted))

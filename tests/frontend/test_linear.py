@@ -35,7 +35,7 @@ def test_matmul_dtypes():
     x = np.arange(6).reshape(2, 3)
     same(exact(x.astype(np.int32)) @ exact(x.T.astype(np.int32)), (x @ x.T).astype(np.int32))
     assert (exact(x.astype(np.float16)) @ exact(x.T.astype(np.float32))).dtype is smelt.float32
-    assert (exact([True, False]) @ exact([True, True])).dtype is smelt.int32
+    assert (exact([True, False]) @ exact([True, True])).dtype is smelt.bool_
     same(np.ones((2, 2), np.float32) @ exact(x.astype(np.float32)), np.ones((2, 2), np.float32) @ x.astype("f"))
 
 
@@ -208,3 +208,34 @@ def test_products_are_as_exact_as_what_they_are_added_to(dtype):
     a = smelt.array([[1.0, 1.0]]).astype(dtype)
     found = smelt.addmm(smelt.zeros((1, 1), smelt.float32), a * 2048, smelt.array([[1.0], [2**-11]]).astype(dtype))
     assert found.dtype is smelt.float32 and found.item() == 2049.0
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda m, x, y: m.matmul(x, y), lambda m, x, y: m.matmul(x[0], y), lambda m, x, y: m.matmul(x, y[:, 0]),
+        lambda m, x, y: m.matmul(x[None], m.stack([y, y])), lambda m, x, y: m.inner(x, y.T),
+        lambda m, x, y: m.tensordot(x, y, axes=1), lambda m, x, y: m.einsum("ij,jk->ik", x, y),
+        lambda m, x, y: m.einsum("ij,jk->", x, y), lambda m, x, y: m.linalg.multi_dot([x, y, x]),
+        lambda m, x, y: m.linalg.matrix_power(x @ y, 3), lambda m, x, y: m.convolve(x[0], y[:, 0]),
+        lambda m, x, y: m.correlate(x[0], y[:, 0]), lambda m, x, y: m.correlate(x[0, :3], y[:, 0], "same"),
+    ],
+)  # fmt: skip
+def test_products_of_booleans_are_as_numpy_has_them(product):
+    """Whether any pair is true; 300 true pairs are more than a byte counts."""
+    rng = np.random.default_rng(0)
+    for x, y in ((rng.random((4, 300)) < 0.05, rng.random((300, 4)) < 0.05), (np.ones((4, 256), bool),) * 2):
+        y = y if y.shape[1] == 4 else y.T
+        expected = product(np, x, y)
+        for call in (product, smelt.compile(lambda m, a, b: product(m, a, b))):
+            found = call(smelt, smelt.array(x), smelt.array(y))
+            assert found.dtype is smelt.bool_
+            np.testing.assert_array_equal(np.array(found), expected)
+
+
+def test_booleans_are_added_to_a_product_and_counted_beside_numbers():
+    x, y = smelt.array([[True, False]]), smelt.array([[False], [True]])
+    assert smelt.addmm(smelt.array([True]), x, y).tolist() == [[True]]
+    assert smelt.addmm(smelt.array([False]), x, y).tolist() == [[False]]
+    assert (x @ smelt.array([2, 3])).tolist() == [2]
+    assert smelt.vecdot(x, x).tolist() == [1]  # a count, as in MLX

@@ -151,6 +151,44 @@ def test_special_parameters() -> None:
     assert R.gamma(smelt.ones((2, 1)), smelt.ones(3)).shape == (2, 3) and R.exponential().shape == ()
 
 
+#: Of each distribution: arguments that are right, and for some a value that it must not be.
+BOUNDED: dict[str, tuple[dict[str, float], dict[str, list[float]]]] = {
+    "exponential": ({}, {"scale": [-1]}), "gamma": ({"a": 1.0}, {"a": [-1, 0], "scale": [-1]}),
+    "chisquare": ({"df": 1.0}, {"df": [-1, 0]}), "beta": ({"a": 1.0, "b": 1.0}, {"a": [-1, 0], "b": [0]}),
+    "student_t": ({"df": 1.0}, {"df": [0]}), "f": ({"dfnum": 1.0, "dfden": 1.0}, {"dfnum": [0], "dfden": [-1]}),
+    "poisson": ({}, {"lam": [-1]}), "binomial": ({"n": 3, "p": 0.5}, {"n": [-1], "p": [-0.5, 2]}),
+    "geometric": ({"p": 0.5}, {"p": [-1, 1.5]}), "lognormal": ({}, {"sigma": [-1]}), "cauchy": ({}, {"scale": [-1]}),
+    "logistic": ({}, {"scale": [-1]}), "rayleigh": ({}, {"scale": [-1]}), "pareto": ({"a": 1.0}, {"a": [0]}),
+    "weibull": ({"a": 1.0}, {"a": [0], "scale": [-1]}),
+    "triangular": ({"left": 0.0, "mode": 1.0, "right": 2.0}, {"left": [1.5], "mode": [3, -1], "right": [0.5]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_parameters_out_of_bounds(name: str) -> None:
+    """Errors where the call has the number; NaN where an array has it, also under `compile`."""
+    right, wrong = BOUNDED[name]
+    draw = getattr(R, name)
+    for what, values in wrong.items():
+        for value in values:
+            for known in (value, [1.0, value], np.float32(value), np.array([value, 1.0])):
+                with pytest.raises(ValueError, match=rf"smelt.random.{name}: .*{what}"):
+                    draw(**{**right, what: known})
+            for way in (lambda f: f, smelt.compile):
+                sample = way(lambda x, what=what: draw(**{**right, what: x}, dtype=smelt.float32))
+                found = sample(smelt.array(float(value)))
+                assert np.isnan(found.item()), (what, value)
+    draw(**{**dict.fromkeys(wrong, 1.0), **right, next(iter(wrong)): smelt.nan})  # nobody says that NaN is wrong
+
+
+def test_weights_that_are_negative() -> None:
+    for call in (
+        lambda x: R.dirichlet(x), lambda x: R.choice(2, (3,), p=x), lambda x: R.multinomial(3, np.array(x)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"is -1\.0"):
+            call([2.0, -1.0])
+
+
 def test_choice_and_shuffle() -> None:
     x = smelt.array([[1, 2, 3], [4, 5, 6]])
     assert R.choice(x, (4, 2), axis=1).shape == (2, 4, 2)

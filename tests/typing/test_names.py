@@ -20,8 +20,8 @@ from smelt.lazy import arrays
 from ..architecture.test_imports import LAYERS
 
 MODULES = (
-    "smelt", "smelt.compat", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.nn", "smelt.nn.init",
-    "smelt.nn.losses", "smelt.nn.utils", "smelt.optimizers", "smelt.random", "smelt.utils",
+    "smelt", "smelt.compat", "smelt.errors", "smelt.fast", "smelt.fft", "smelt.linalg", "smelt.metal", "smelt.nn",
+    "smelt.nn.init", "smelt.nn.losses", "smelt.nn.utils", "smelt.optimizers", "smelt.random", "smelt.utils",
 )  # fmt: skip
 
 

@@ -88,8 +88,10 @@ def _compare(call: Call) -> Tensor:
 
 @rule("abs", "sign")
 def _size(call: Call) -> Tensor:
-    """StableHLO has neither of unsigned integers."""
+    """StableHLO has neither of unsigned integers; its sign of -0.0 is -0.0, where smelt's and NumPy's is 0."""
     w, x = call.writer, call.x
+    if call.name == "sign" and x.dtype.is_float:
+        return w.select(w.compare("EQ", x, 0.0), 0.0, w.op("stablehlo.sign", [x], call.aval))
     if x.dtype.kind != "u":
         return w.op(f"stablehlo.{call.name}", [x], call.aval)
     return x if call.name == "abs" else w.binary("stablehlo.minimum", x, 1)

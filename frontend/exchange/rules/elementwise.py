@@ -82,6 +82,8 @@ def _abs(call: Call) -> array:
 @rule("stablehlo.sign", elementwise=True)
 def _sign(call: Call) -> array:
     x = call.x
+    if x.dtype.is_float:  # zeros keep their sign
+        return where(apply("equal", x, full_like(x, 0)), x, apply("sign", x))
     if not x.dtype.is_complex:
         return apply("sign", x)
     size = apply("abs", x)

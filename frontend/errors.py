@@ -1,0 +1,62 @@
+"""The errors that smelt raises, to be caught by their names.
+
+All of them are a `SmeltError`, and also the builtin that programs for Python and NumPy expect: a `ShapeError` is a
+ValueError, an `OutOfMemoryError` a MemoryError. What a user's function raises, and the file system's own OSError, pass
+through as they are.
+
+>>> import smelt
+>>> try:
+...     smelt.zeros((2, 3)) + smelt.zeros(2)
+... except smelt.errors.ShapeError as error:
+...     print(isinstance(error, ValueError))
+True
+"""
+
+from smelt.backends.metal.apple.errors import MetalCompileError, MetalRunError
+from smelt.backends.metal.emit.types import EmitError
+from smelt.backends.metal.simulator.brackets import SimulatorError
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    AxisError,
+    BufferExportError,
+    CustomCallError,
+    DeviceError,
+    DistributedError,
+    DonatedError,
+    DTypeError,
+    FileFormatError,
+    IndexOutOfRangeError,
+    IRError,
+    KernelError,
+    LibraryError,
+    MetalCheckError,
+    MissingMemberError,
+    MissingNameError,
+    MissingPackageError,
+    NotDifferentiableError,
+    OutOfMemoryError,
+    PassError,
+    PipelineError,
+    ProfileError,
+    SettingError,
+    ShapeError,
+    SmeltError,
+    TraceError,
+    TreeError,
+    UndefinedMethodError,
+)
+from smelt.ir.mlir import BindingsError
+
+__all__ = [
+    "ArgumentTypeError", "AttributeValueError", "AxisError", "BindingsError", "BufferExportError", "CustomCallError",
+    "DTypeError", "DeviceError", "DistributedError", "DonatedError", "EmitError", "FileFormatError", "IRError",
+    "IndexOutOfRangeError", "KernelError", "LibraryError", "MetalCheckError", "MetalCompileError", "MetalRunError",
+    "MissingMemberError", "MissingNameError", "MissingPackageError", "NotDifferentiableError", "OutOfMemoryError",
+    "PassError", "PipelineError", "ProfileError", "SettingError", "ShapeError", "SimulatorError", "SmeltError",
+    "TraceError", "TreeError", "UndefinedMethodError",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
