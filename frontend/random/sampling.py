@@ -29,7 +29,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.host import holds_arrays
+from ..lazy.host import buffer_of, holds_arrays
 from ..lazy.movement import Axes, checked_shape
 from ..lazy.operands import constant
 
@@ -71,9 +71,10 @@ _OUTSIDE = {
 
 def known_values(value: ArrayLike) -> np.ndarray | None:
     """The numbers of a parameter where the call has them; None of a smelt array, which may have none yet."""
-    if isinstance(value, array) or (isinstance(value, (list, tuple)) and holds_arrays(value)):
-        return None
-    return np.asarray(value)
+    if isinstance(value, (bool, int, float)):
+        return np.asarray(value)
+    as_array(value)  # or the error that it is none
+    return None if holds_arrays(value) else buffer_of(value).array
 
 
 def check_range(name: str, what: str, value: ArrayLike, rule: str = "") -> None:
