@@ -21,7 +21,7 @@ from ..lazy.movement import one_axis, piece, to_shape
 from ..lazy.streams import check_stream
 from .discrete import permutation, randint
 from .keys import checked_key
-from .sampling import apply, check_range, exponential, parts_of_sum, shape_of, uniform_unit
+from .sampling import apply, check_range, exponential, known_values, parts_of_sum, shape_of, uniform_unit
 
 
 @flags_checked
@@ -77,7 +77,7 @@ def _places(n: int, count: int, shape: tuple[int, ...], replace: bool, p: ArrayL
         if replace:
             return randint(0, n, shape, key=key)
         return to_shape(piece(permutation(n, key=key), 0, 0, count), shape)
-    check_range("choice", "p", p, "at least 0")
+    check_range("choice", "p", known_values(p), "at least 0")
     weights = as_array(p)
     if weights.shape != (n,):
         raise ShapeError(at_user_line(f"smelt.random.choice: p must have the shape ({n},); p {weights.aval}"))

@@ -27,7 +27,7 @@ from .continuous import normal
 from .discrete import bits, categorical
 from .gamma_family import _normal, _parameters, chisquare
 from .keys import checked_key, split
-from .sampling import check_range, float_dtype, known_values, shape_of, uniform_open, uniform_unit
+from .sampling import RANGES, check_range, float_dtype, known_values, shape_of, uniform_open, uniform_unit
 from .sampling import exponential as unit_exponential
 
 __all__ = [
@@ -206,8 +206,11 @@ def triangular(
     """Between `left` and `right`, with a density that rises linearly up to `mode` and falls behind it.
 
     Args:
-        left, mode, right: in this order; numbers, or arrays that broadcast to `shape`, theirs by default. NaN else.
+        left, mode, right: in this order; numbers, or arrays that broadcast to `shape`, theirs by default.
         dtype: a floating dtype, float32 by default. key: None draws one from the global state.
+
+    Raises:
+        AttributeValueError: numbers in another order. Those of smelt arrays give NaN.
 
     >>> import smelt
     >>> smelt.random.triangular(0.0, 1.0, 3.0, (2, 3)).shape
@@ -215,13 +218,13 @@ def triangular(
     """
     check_stream(stream)
     given = {"left": left, "mode": mode, "right": right}
+    target, (low, top, high), shape = _parameters("triangular", dtype, shape, **given)
     ends = [known_values(x) for x in given.values()]
     for (one, less), (other, more) in itertools.pairwise(zip(given, ends)):
         if less is not None and more is not None and np.any(less > more):
             listed = ", ".join(f"{name} {shown(x)}" for name, x in given.items())
             message = f"smelt.random.triangular: {one} must be at most {other}; {listed}"
             raise AttributeValueError(at_user_line(message))
-    target, (low, top, high), shape = _parameters("triangular", dtype, shape, **given)
     u = uniform_unit(checked_key("triangular", key), shape, low.dtype)
     width, rise = high - low, top - low
     known = (rise >= 0) & (top <= high)
@@ -297,7 +300,7 @@ def multinomial(
     """
     check_stream(stream)
     count, parts = integer("random.multinomial", "n", n, 0), as_array(pvals)
-    check_range("multinomial", "pvals", pvals)
+    check_range("multinomial", "pvals", known_values(pvals), RANGES["pvals"])
     target = dtype_of("random.multinomial", dtype, dtypes.int32)
     if count > 1 << 20:
         raise AttributeValueError(at_user_line(f"smelt.random.multinomial: {count} trials are too many"))

@@ -27,11 +27,13 @@ from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
 from .keys import checked_key, split
 from .sampling import (
+    RANGES,
     apply,
     check_fits,
     check_range,
     computed_in,
     float_dtype,
+    known_values,
     parameter,
     parameters,
     shape_of,
@@ -174,7 +176,7 @@ def dirichlet(
     """
     check_stream(stream)
     target = float_dtype("dirichlet", dtype)
-    check_range("dirichlet", "alpha", alpha)
+    check_range("dirichlet", "alpha", known_values(alpha), RANGES["alpha"])
     orders = parameter("dirichlet", "alpha", alpha, computed_in(target))
     if not orders.ndim:
         raise ShapeError(at_user_line(f"smelt.random.dirichlet: alpha must have an axis; alpha {orders.aval}"))

@@ -29,7 +29,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.host import buffer_of, holds_arrays
+from ..lazy.host import holds_arrays
 from ..lazy.movement import Axes, checked_shape
 from ..lazy.operands import constant
 
@@ -57,7 +57,7 @@ def parameter(name: str, what: str, value: ArrayLike, dtype: DType) -> array:
 
 
 #: What parameters must be, by their names; those that a distribution has by MLX's name and rules are not among them.
-_RANGES = {
+RANGES = {
     **dict.fromkeys(("a", "b", "df", "dfnum", "dfden", "alpha"), "above 0"),
     **dict.fromkeys(("scale", "sigma", "lam", "n", "pvals"), "at least 0"),
     "p": "from 0 to 1",
@@ -66,40 +66,41 @@ _OUTSIDE = {
     "above 0": lambda x: x <= 0,
     "at least 0": lambda x: x < 0,
     "from 0 to 1": lambda x: (x < 0) | (x > 1),
-}  # of NumPy's arrays and smelt's
+}  # of numbers, NumPy's arrays and smelt's
 
 
-def known_values(value: ArrayLike) -> np.ndarray | None:
-    """The numbers of a parameter where the call has them; None of a smelt array, which may have none yet."""
-    if isinstance(value, (bool, int, float)):
-        return np.asarray(value)
-    as_array(value)  # or the error that it is none
-    return None if holds_arrays(value) else buffer_of(value).array
+def known_values(value: ArrayLike) -> Any:
+    """A number, or NumPy's array of them, where the call has it; None of smelt's arrays, which may have none yet."""
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    x = as_array(value)
+    return None if holds_arrays(value) else x._host()
 
 
-def check_range(name: str, what: str, value: ArrayLike, rule: str = "") -> None:
-    """A known parameter must be one of the distribution's. NaN passes, and gives NaN.
+def check_range(name: str, what: str, known: Any, rule: str) -> None:
+    """`known_values` of a parameter must be in its range. NaN passes, and gives NaN.
 
     Raises:
-        AttributeValueError: a number outside of its range.
+        AttributeValueError: a number outside of it.
     """
-    rule, known = rule or _RANGES.get(what, ""), known_values(value)
-    if not rule or known is None or known.dtype.kind not in "biuf":
+    if known is None or np.iscomplexobj(known):  # complex numbers are refused by their dtype
         return
     outside = _OUTSIDE[rule](known)
-    if outside.any():
-        raise AttributeValueError(
-            at_user_line(f"smelt.random.{name}: {what} must be {rule}, is {shown(known[outside].item(0))}")
-        )
+    if np.any(outside):
+        found = np.asarray(known)[outside].item(0)
+        raise AttributeValueError(at_user_line(f"smelt.random.{name}: {what} must be {rule}, is {shown(found)}"))
 
 
 def _in_range(name: str, what: str, value: ArrayLike, dtype: DType) -> array:
     """A parameter; of arrays, whose numbers may not be known yet, NaN in place of those that it must not be."""
-    check_range(name, what, value)
-    x = parameter(name, what, value, dtype)
-    if what not in _RANGES or known_values(value) is not None:
+    x, rule = parameter(name, what, value, dtype), RANGES.get(what)
+    if rule is None:
         return x
-    return where(_OUTSIDE[_RANGES[what]](x), math.nan, x)
+    known = known_values(value)
+    if known is None:
+        return where(_OUTSIDE[rule](x), math.nan, x)
+    check_range(name, what, known, rule)
+    return x
 
 
 def check_fits(name: str, shape: tuple[int, ...], **parameters: array) -> None:

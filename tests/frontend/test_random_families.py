@@ -171,7 +171,8 @@ def test_parameters_out_of_bounds(name: str) -> None:
     draw = getattr(R, name)
     for what, values in wrong.items():
         for value in values:
-            for known in (value, [1.0, value], np.float32(value), np.array([value, 1.0])):
+            half = smelt.bfloat16.numpy
+            for known in (value, [1.0, value], np.float32(value), np.array([value, 1.0]), np.array([value], half)):
                 with pytest.raises(ValueError, match=rf"smelt.random.{name}: .*{what}"):
                     draw(**{**right, what: known})
             for way in (lambda f: f, smelt.compile):
@@ -179,6 +180,12 @@ def test_parameters_out_of_bounds(name: str) -> None:
                 found = sample(smelt.array(float(value)))
                 assert np.isnan(found.item()), (what, value)
     draw(**{**dict.fromkeys(wrong, 1.0), **right, next(iter(wrong)): smelt.nan})  # nobody says that NaN is wrong
+
+
+def test_parameters_that_do_not_fit() -> None:
+    for draw in (lambda x, y: R.gamma(x, y), lambda x, y: R.triangular(x, y, 4.0)):
+        with pytest.raises(smelt.errors.ShapeError, match=r"\(2,\) and \(3,\)"):
+            draw([1.0, 1.0], [2.0, 2.0, 2.0])
 
 
 def test_weights_that_are_negative() -> None:
