@@ -18,6 +18,7 @@ from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
+from smelt.ir.dtypes import DType
 from smelt.ir.index import Coordinates, Index, linearize, names_of
 from smelt.ir.ops.arithmetic import Add, Mul
 from smelt.ir.ops.compare import Select
@@ -78,8 +79,7 @@ class _Bias:
     @property
     def aval(self) -> Aval:
         """What is written."""
-        dtype = self.value.dtype
-        return self.value.aval.with_dtype(dtype if dtype is dtypes.bfloat16 else dtypes.float32)
+        return self.value.aval.with_dtype(_bias_dtype(self.value))
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,20 @@ def _masked(op: OpView, place: Coordinates, scores: Value) -> tuple[_Bias, Value
     return None
 
 
+def _bias_dtype(x: Value) -> DType:
+    """Of a bias in memory: masks need the range of float32 alone."""
+    return dtypes.bfloat16 if x.dtype in (dtypes.bfloat16, dtypes.bool_) else dtypes.float32
+
+
 def _bounded(b: Builder, x: Value) -> Value:
     """A bias that hides all of a row's keys alike hides none of them."""
-    dtype = x.dtype if x.dtype is dtypes.bfloat16 else dtypes.float32
+    dtype = _bias_dtype(x)
     return b.maximum(b.convert_to(x, dtype), b.full(x.shape, HIDES, dtype))
 
 
 def _of_mask(b: Builder, mask: Value, shows: bool) -> Value:
     """A mask of booleans as a bias."""
-    shown, hidden = (b.full(mask.shape, x, dtypes.float32) for x in (0.0, HIDES))
+    shown, hidden = (b.full(mask.shape, x, _bias_dtype(mask)) for x in (0.0, HIDES))
     return b.select(mask, *((shown, hidden) if shows else (hidden, shown)))
 
 
