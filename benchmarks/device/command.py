@@ -95,7 +95,10 @@ class Run:
         request = {"program": program.name, "prepare": True, "tiny": options.tiny}
         found = self.results[program.name] = self.ask_all(list(self.workers), request, options.limit)
         timing = {"program": program.name, "seconds": options.seconds, "kernels": not options.no_kernels}
-        for name, reply in found.items():
+        for name, reply in list(found.items()):
+            if not reply:
+                del found[name]
+                continue
             if "error" not in reply:
                 reply |= self.workers[name].ask(timing, options.limit)
             if "error" in reply:

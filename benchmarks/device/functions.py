@@ -148,6 +148,9 @@ class LogGamma(_Function, name="lgamma"):
     def smelt(self, smelt: Any) -> Any:
         return smelt.compile(smelt.lgamma)
 
+    def mlx(self, mx: Any) -> Any:
+        return None
+
     def torch(self, torch: Any) -> Any:
         return torch.lgamma
 
@@ -167,6 +170,9 @@ class Cholesky(_Function, name="cholesky-batch"):
 
     def smelt(self, smelt: Any) -> Any:
         return smelt.compile(smelt.linalg.cholesky)
+
+    def mlx(self, mx: Any) -> Any:
+        return None  # it factors on the CPU alone
 
     def torch(self, torch: Any) -> Any:
         return torch.linalg.cholesky
@@ -216,6 +222,9 @@ class Recurrent(_Function, name="rnn"):
             return smelt.scan(lambda h, x: (self._step(smelt, h, x, w),) * 2, smelt.zeros_like(xs[0]), xs)[1]
 
         return smelt.compile(states)
+
+    def mlx(self, mx: Any) -> Any:
+        return None  # it has no loops in programs
 
     def torch(self, torch: Any) -> Any:
         def states(xs: Any, w: Any) -> Any:

@@ -23,9 +23,12 @@ class _Layered(Program):
     def check(self, result, *arrays):
         check_close(self, result, self.expected(*arrays))
 
-    def smelt(self, smelt):
-        f = LAYERS["smelt"](smelt, self.dtype)
+    def smelt(self, smelt, layers="smelt"):
+        f = LAYERS[layers](smelt, self.dtype)
         return smelt.compile(lambda *arrays: self.function(f, *arrays))
+
+    def mlx(self, mx):
+        return self.smelt(mx, "mlx")
 
     def torch(self, torch):
         f = LAYERS["torch"](torch, self.dtype)
@@ -122,8 +125,8 @@ class _Gradient(_Layered):
 
     wrt = 1
 
-    def smelt(self, smelt):
-        f = LAYERS["smelt"](smelt, self.dtype)
+    def smelt(self, smelt, layers="smelt"):
+        f = LAYERS[layers](smelt, self.dtype)
         return smelt.compile(lambda *arrays: f.pulled_back(partial(self.function, f), self.wrt, *arrays))
 
     def torch(self, torch):

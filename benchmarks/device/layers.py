@@ -124,6 +124,11 @@ class SmeltLayers(Layers):
         return [*values, *gradients]
 
 
+class MlxLayers(SmeltLayers):
+    def cross_entropy(self, logits, labels):
+        return self.smelt.nn.losses.cross_entropy(logits.astype(self.smelt.float32), labels, reduction="mean")
+
+
 class TorchLayers(Layers):
     def __init__(self, torch: Any, dtype: str):
         self.torch, self.dtype = torch, getattr(torch, dtype)
@@ -243,4 +248,4 @@ class JaxLayers(Layers):
 
 
 #: By framework.
-LAYERS = {"smelt": SmeltLayers, "torch": TorchLayers, "jax": JaxLayers}
+LAYERS = {"smelt": SmeltLayers, "mlx": MlxLayers, "torch": TorchLayers, "jax": JaxLayers}

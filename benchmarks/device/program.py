@@ -12,7 +12,7 @@ from ..workload import Workload
 programs: dict[str, Program] = {}
 
 #: The columns of the table.
-FRAMEWORKS = ("smelt", "torch", "torch_compile", "jax")
+FRAMEWORKS = ("smelt", "mlx", "torch", "torch_compile", "jax")
 
 #: Elements that large arrays repeat: random numbers take longer than the programs.
 PATTERN = 2**20
@@ -44,6 +44,10 @@ class Program(Workload):
     @property
     def flops(self) -> float:
         return 0.0
+
+    def mlx(self, mx: Any) -> Any:
+        """What smelt runs, after a change of its import."""
+        return self.smelt(mx)
 
     def shown(self, result: Any) -> Any:
         """What of a result is checked."""

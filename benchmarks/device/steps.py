@@ -149,9 +149,9 @@ class _Step(Program):
         classes = self.sized.vocabulary if isinstance(self.sized, GPT) else self.sized.classes
         assert result.shape == () and 0.2 * np.log(classes) < result < 2 * np.log(classes), f"loss {result}"
 
-    def smelt(self, smelt):
+    def smelt(self, smelt, framework="smelt"):
         weights = {name: smelt.array(w) for name, w in self.weights().items()}
-        optimizer, layers = self.optimizer(smelt.optimizers), LAYERS["smelt"](smelt, self.dtype)
+        optimizer, layers = self.optimizer(smelt.optimizers), LAYERS[framework](smelt, self.dtype)
         optimizer.init(weights)
         state = [weights, optimizer.state]
 
@@ -163,6 +163,9 @@ class _Step(Program):
             return value
 
         return step
+
+    def mlx(self, mx):
+        return self.smelt(mx, "mlx")
 
     def _torch(self, torch: Any, compiled: Callable[..., Any]) -> Any:
         layers = LAYERS["torch"](torch, self.dtype)

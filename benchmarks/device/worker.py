@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,35 @@ class Smelt(Framework):
         return np.array(result.astype(self.module.float32) if result.dtype == self.module.bfloat16 else result)
 
 
+class Mlx(Framework):
+    def __init__(self, device: str):
+        super().__init__(device)
+        os.environ["MLX_ENABLE_TF32"] = "0"
+        import mlx.core as mx
+        from mlx import nn, optimizers
+
+        mx.set_default_device(mx.gpu if device == "cuda" else mx.cpu)
+        parts = {name: getattr(mx, name) for name in dir(mx)} | {"nn": nn, "optimizers": optimizers}
+        self.module, self.version = SimpleNamespace(**parts), mx.__version__
+
+    def array(self, x):
+        found = self.module.array(x.view(np.uint16) if x.dtype.name == "bfloat16" else x)
+        return found.view(self.module.bfloat16) if x.dtype.name == "bfloat16" else found
+
+    def forget(self):
+        self.module.clear_cache()
+
+    def started(self, result):
+        self.module.async_eval(result)
+
+    def wait(self, result):
+        self.module.eval(result)
+        self.module.synchronize()
+
+    def numpy(self, result):
+        return np.array(result.astype(self.module.float32))
+
+
 class Torch(Framework):
     def __init__(self, device: str):
         super().__init__(device)
@@ -136,7 +166,13 @@ class Jax(Framework):
         return np.asarray(result.astype("float32"))
 
 
-FRAMEWORKS: dict[str, type[Framework]] = {"smelt": Smelt, "torch": Torch, "torch_compile": Torch, "jax": Jax}
+FRAMEWORKS: dict[str, type[Framework]] = {
+    "smelt": Smelt, "mlx": Mlx, "torch": Torch, "torch_compile": Torch, "jax": Jax
+}  # fmt: skip
+
+
+class NothingToCompare(Exception):
+    """A framework has no such function."""
 
 
 class Prepared:
@@ -155,7 +191,8 @@ class Prepared:
         framework.wait(self.arrays)
         start = time.perf_counter()
         self.function: Callable[..., Any] | None = getattr(program, name)(framework.module)
-        assert self.function is not None
+        if self.function is None:
+            raise NothingToCompare
         result = self.function(*self.arrays)
         framework.wait(result)
         self.first = time.perf_counter() - start
@@ -221,6 +258,8 @@ class Answers:
                 return {"first": self.prepared.first, "value": self.prepared.value}
             assert self.prepared is not None
             found: dict[str, Any] = {"times": self.prepared.times(request["seconds"])}
+        except NothingToCompare:
+            return {}
         except Exception as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
             return {"error": f"{type(error).__name__}: {' '.join(lines[:3])}"[:400]}
