@@ -79,9 +79,9 @@ class _Part(Generic[T]):
 
 
 #: What fields that are no parts of a program must be.
-_TYPES: dict[str, type] = {
-    "kind": str, "rank": int, "interprets": bool, "tiers": bool, "modules": tuple, "stages": tuple,
-    "languages": Mapping, "missing": str,
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "kind": str, "rank": int, "interprets": bool, "tiers": bool, "compiling": (int, float), "modules": tuple,
+    "stages": tuple, "languages": Mapping, "missing": str,
 }  # fmt: skip
 
 
@@ -121,6 +121,7 @@ class Device:
         rank: the device of the highest rank that is here is the default.
         interprets: whether an op by itself runs as it would in a program: then what needs no compile gets none.
         tiers: whether a graph may run op by op on the host until its program pays.
+        compiling: how many times as long as one for the CPU a compile takes, roughly.
         modules: the packages that its compiler consists of, each with all that lies in it.
         stages: what its programs can be shown as, beside the IR after each pass.
         lower: makes a program to look at and to save of such a module, without the device, and the name of a target
@@ -150,6 +151,7 @@ class Device:
     rank = _Part[int]()
     interprets = _Part[bool]()
     tiers = _Part[bool]()
+    compiling = _Part[float]()
     modules = _Part[tuple[str, ...]]()
     stages = _Part[tuple[str, ...]]()
     lower = _Part["Callable[[Any, str | None], Any] | None"]()
@@ -170,6 +172,7 @@ class Device:
         rank: int = 0,
         interprets: bool = False,
         tiers: bool = False,
+        compiling: float = 1.0,
         modules: tuple[str, ...] = (),
         stages: tuple[str, ...] = (),
         lower: Callable[[Any, str | None], Any] | Lazy | None = None,
@@ -188,12 +191,14 @@ class Device:
         self.__dict__["name"] = name
         self.__dict__["_given"] = given = {
             "pipeline": pipeline, "executable": executable, "memory": memory, "target": target, "kind": kind,
-            "rank": rank, "interprets": interprets, "tiers": tiers, "modules": modules, "stages": stages,
-            "lower": lower, "languages": languages, "portable": portable, "missing": missing, "details": details,
+            "rank": rank, "interprets": interprets, "tiers": tiers, "compiling": compiling, "modules": modules,
+            "stages": stages, "lower": lower, "languages": languages, "portable": portable, "missing": missing,
+            "details": details,
         }  # fmt: skip
         for field, types in _TYPES.items():
             if not isinstance(given[field], types):
-                what = f"smelt.Device: {field} must be a {types.__name__}, is {shown(given[field])}"
+                name = types.__name__ if isinstance(types, type) else "number"
+                what = f"smelt.Device: {field} must be a {name}, is {shown(given[field])}"
                 raise ArgumentTypeError(at_user_line(what))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -215,6 +220,13 @@ class Device:
     def type(self) -> DeviceType:
         """Which of MLX's names it goes by."""
         return DeviceType(self.kind)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether its arrays lie in the host's memory."""
+        from .buffer import HostMemory
+
+        return isinstance(self.memory, HostMemory)
 
     @property
     def is_complete(self) -> bool:

@@ -27,6 +27,8 @@ CUDA = register(
         memory=Lazy("smelt.backends.cuda.memory:MEMORY"),
         target=GPUS["nvidia"],
         kind="gpu",
+        tiers=True,
+        compiling=12.0,
         modules=(
             "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.program", "smelt.backends.cuda",
         ),

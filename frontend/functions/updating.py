@@ -273,7 +273,7 @@ def _can_be_noted(x: array) -> bool:
         known = node.values is not None and node.values[i].home is None
     else:
         known = node.op is COMPILED and isinstance(node.attrs["call"].program, _Update)
-    return known and default_device().tiers
+    return known and default_device().tiers and default_device().is_host
 
 
 def _noted(x: array, index: Any, value: ArrayLike, mode: str) -> array | None:

@@ -18,6 +18,7 @@ from smelt.ir.interpreter import shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
+from smelt.runtime.device import cpu
 
 from . import direct, tiers
 from .build import build_module
@@ -80,6 +81,8 @@ def evaluate(refs: Sequence[Ref]) -> None:
                 return
         elif tight:
             pass  # NumPy would not notice
+        elif tier == "auto" and not device.is_host:
+            pass  # what lies where is looked at first
         elif tier == "auto" and len(found) <= MAX_NODES:
             known = _known.get_or_make((found.key(), device.name), _Known)
             if known.rests(found) and (
@@ -414,6 +417,8 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     small = work(order) < settings.small_work
     if request.tight and tier != "ops":
         tier, small = "program", False
+    elif tier in ("auto", "strided") and not (device.is_host or tiers.may_come_to_host(order)):
+        tier = "program"
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
     elif small or tier == "ops":
@@ -433,7 +438,7 @@ def _run_tiered(
     known_program = executables.get(graph.key)
     without_sizes = None
     if known_program is None or structure.prefers_ops:
-        without_sizes = _without_sizes(graph, len(order), device, structure)
+        without_sizes = _without_sizes(graph, len(order), device if device.is_host else cpu, structure)
     if without_sizes is not None:
         way: tuple[str, bool] = locks.loaded(_STRIDED).state_of(without_sizes)
         structure.runs_by(*way)

@@ -80,7 +80,7 @@ class Kernel:
                     with explain.because(self._reason):
                         self.executable = self._pending.program()
                     self._pending = None
-            elif not self._is_asked and self.spent >= tiers.BESIDE * tiers.cost.seconds(self._ops):
+            elif not self._is_asked and self.spent >= tiers.BESIDE * tiers.cost.seconds(self._ops, self._device):
                 self._is_asked = True
                 self._pending = self._begin()
 

@@ -13,6 +13,7 @@ from smelt.ir import locks
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable
+from smelt.runtime.device import cpu
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -43,6 +44,7 @@ class TieredExecutable(Executable):
     ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
+        self._host = device if device.is_host else cpu
         self._key, self._lock = key, locks.lock()
         if key is None:
             self._structure = tiers.Structure()
@@ -73,7 +75,7 @@ class TieredExecutable(Executable):
 
     @property
     def is_step(self) -> bool:
-        return self._device.tiers and self._ops.is_pure
+        return self._device.tiers and self._device.is_host and self._ops.is_pure
 
     @property
     def donatable(self) -> frozenset[int]:
@@ -84,6 +86,8 @@ class TieredExecutable(Executable):
         structure, program, tier = self._structure, self._program, settings.tier
         if pool.limit and tier != "ops" and pool.expect(0, sum([aval.nbytes for aval in self.results])):
             tier = "program"  # it notices where the results are more than the limit allows
+        if tier in ("auto", "strided") and self._host is not self._device and not tiers.are_near(inputs):
+            tier = "program"
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)
         if program is None:
@@ -155,9 +159,9 @@ class TieredExecutable(Executable):
         found = self._strided
         if found is None:
             if self._key is None:
-                found = strided.program_of(self._ops, self._device)
+                found = strided.program_of(self._ops, self._host)
             else:
-                found = strided.grouped(self._key, self._ops, self._device)
+                found = strided.grouped(self._key, self._ops, self._host)
             self._strided = found
         self._structure.runs_by(*strided.state_of(found))
         return found
@@ -186,6 +190,8 @@ def executable_of(
     """
     tier = settings.tier if device.tiers else "program"
     if tier == "program":
+        return make()
+    if not (device.is_host or tiers.is_portable(function().body)):
         return make()
     key = None
     if first and not passing and tier == "auto":

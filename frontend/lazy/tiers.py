@@ -9,6 +9,9 @@ there is a way, else in place. From then on the quicker way is taken, by what bo
 What `compile` was asked for is compiled in place where that takes no time worth mentioning, or a few calls make up for
 it; else it runs op by op, too, and another process begins sooner.
 
+On a device whose memory is its own, "op by op" is on the host as well: a GPU's kernels are compiled for sizes, and take
+longer to compile. What reads much that lies there alone is compiled at once.
+
 All of it is counted in processor time of the thread: on a busy machine a compile would wait as much as what it is to
 replace.
 
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
-from smelt.runtime import Executable, LruCache, default_device, explain
+from smelt.runtime import Buffer, Device, Executable, LruCache, default_device, explain
 from smelt.runtime.compile import is_loaded
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ GAIN = 0.25
 OP_SECONDS = 1e-5
 #: What it takes to look for groups in a graph, and in each op of it, in seconds.
 LOOKING, LOOKING_OP = 1e-3, 5e-5
+#: Bytes that may come to the host from a device, to be computed with there.
+MOST_FETCHED = 1 << 24
 #: Programs are compared with the other way from so many runs on.
 RUNS = 3
 
@@ -198,14 +203,19 @@ class Structure:
 
 
 class CompileCost:
-    """What compiles take on this machine: the figures above, corrected by what compiles have taken."""
+    """What compiles take on this machine: the figures above, corrected by what compiles for a device have taken."""
 
     def __init__(self) -> None:
-        self.factor = 1.0
+        self._factors: dict[str, float] = {}
 
-    def seconds(self, ops: int) -> float:
+    def factor(self, device: Device | None = None) -> float:
+        """What the figures are to be multiplied by; device: the default one."""
+        device = device or default_device()
+        return self._factors.get(device.name, device.compiling)
+
+    def seconds(self, ops: int, device: Device | None = None) -> float:
         """The expected time of a compile of so many ops."""
-        return self.factor * (COMPILE + COMPILE_OP * ops)
+        return self.factor(device) * (COMPILE + COMPILE_OP * ops)
 
     def in_place(self, ops: int) -> float:
         """The same in this process, which may have to load the compiler first."""
@@ -213,8 +223,9 @@ class CompileCost:
 
     def learn(self, ops: int, seconds: float) -> None:
         """A compile of so many ops took `seconds`."""
-        ratio = seconds / (COMPILE + COMPILE_OP * ops)
-        self.factor = 0.7 * self.factor + 0.3 * min(max(ratio, 0.1), 10.0)
+        device = default_device()
+        ratio = seconds / (COMPILE + COMPILE_OP * ops) / device.compiling
+        self._factors[device.name] = 0.7 * self.factor(device) + 0.3 * device.compiling * min(max(ratio, 0.1), 10.0)
 
 
 def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) -> Executable:
@@ -229,6 +240,26 @@ def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
     """Learn what a compile has taken, here or in another process; one that was found on disk has taken nothing."""
     if program.worked:
         cost.learn(count(order), program.worked)
+
+
+def may_come_to_host(order: Iterable[Node | RecordedNode]) -> bool:
+    """Whether a graph may run op by op on the host, in place of a device whose memory is its own: nothing in it was
+    written for the device, and little of what it reads lies there alone."""
+    order = list(order)
+    if not is_portable(order):
+        return False
+    leaves = dict.fromkeys(ref for node in order for ref in node.inputs)
+    return are_near(node.values[i] for node, i in leaves if node.values is not None)
+
+
+def is_portable(order: Iterable[Node | RecordedNode]) -> bool:
+    """Whether nothing in a graph was written for a device."""
+    return all(node.op.kind != "opaque" and all(is_portable(f.body) for f in callees(node)) for node in order)
+
+
+def are_near(buffers: Iterable[Buffer]) -> bool:
+    """Whether the host has arrays, or may fetch them."""
+    return sum(b.aval.nbytes for b in buffers if not b.is_on_host) <= MOST_FETCHED
 
 
 def groups_pay(seconds: float, ops: int, spent: float) -> bool:

@@ -1,0 +1,121 @@
+"""What runs on the host in place of the device ``cuda``, until its program pays: over a driver without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.settings import override
+from smelt.lazy import tiers
+from smelt.lazy.core import topological
+
+from .fake_driver import FakeDriver
+from .test_device import fake, gpu
+
+pytestmark = pytest.mark.usefixtures("small_heap")
+assert fake and gpu  # fixtures
+
+
+@pytest.fixture(autouse=True)
+def as_users_have_it(fake: FakeDriver) -> Iterator[None]:
+    with override(tier="auto"):
+        yield
+
+
+def layer(x: Any, w: Any) -> Any:
+    return smelt.softmax(smelt.tanh(x @ w) + 1.0, axis=-1)
+
+
+def expected(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    y = np.exp(np.tanh(x @ w) + 1)
+    return y / y.sum(-1, keepdims=True)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def on_device(x: np.ndarray) -> smelt.array:
+    """An array that lies on the device alone."""
+    with override(tier="program"):
+        found = smelt.array(x) * 1.0
+        smelt.eval(found)
+    assert not found._buffer.is_on_host
+    return found
+
+
+WAYS: dict[str, Any] = {
+    "lazy": lambda f: f, "compiled": smelt.compile, "shapeless": lambda f: smelt.compile(f, shapeless=True)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_sizes_that_change_compile_nothing(fake: FakeDriver, way: str) -> None:
+    function = WAYS[way](layer)
+    w = numbers(16, 16)
+    weights = on_device(w)
+    fake.launches.clear()
+    with smelt.explain() as explained:
+        for rows in range(1, 40):
+            x = numbers(rows, 16)
+            np.testing.assert_allclose(np.array(function(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+    assert explained.count == 0 and not fake.launches
+
+
+@pytest.mark.parametrize("way", ["lazy", "compiled"])
+def test_what_returns_gets_its_program(fake: FakeDriver, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = WAYS[way](layer)
+    monkeypatch.setattr(tiers, "COMPILE", 2e-5)
+    monkeypatch.setattr(tiers, "COMPILE_OP", 0.0)
+    monkeypatch.setattr(tiers, "LOADING", 0.0)
+    x, w = numbers(9, 16), numbers(16, 16)
+    for _ in range(200):
+        found = function(smelt.array(x), smelt.array(w))
+        np.testing.assert_allclose(np.array(found), expected(x, w), 1e-5, 1e-6)
+    assert fake.launches
+
+
+@pytest.mark.parametrize("way", ["lazy", "compiled"])
+def test_what_reads_much_on_the_device_runs_there(fake: FakeDriver, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = WAYS[way](layer)
+    monkeypatch.setattr(tiers, "MOST_FETCHED", 1000)
+    x, w = numbers(8, 16), numbers(16, 16)
+    weights = on_device(w)
+    fake.launches.clear()
+    np.testing.assert_allclose(np.array(function(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+    assert fake.launches and not weights._buffer.is_on_host
+
+
+def test_kernels_of_the_user_stay_on_the_device() -> None:
+    kernel = smelt.fast.metal_kernel("double", ["x"], ["y"], "uint i = thread_position_in_grid.x; y[i] = 2 * x[i];")
+
+    def doubled(x: Any) -> Any:
+        (y,) = kernel(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], grid=(x.size, 1, 1),
+                      threadgroup=(4, 1, 1))  # fmt: skip
+        return y + 1
+
+    x = smelt.array(numbers(12))
+    looped = smelt.scan(lambda carry, _: (doubled(carry), None), x, smelt.arange(3))[0]
+    for found, portable in ((doubled(x), False), (looped, False), (x * 2 + 1, True)):
+        assert tiers.may_come_to_host(topological([found._ref])) == portable
+
+
+def test_training_moves_between_both(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters that lie on the device after one step are the host's in the next, where the batch has another size."""
+    monkeypatch.setattr(tiers, "COMPILE", 2e-4)
+    monkeypatch.setattr(tiers, "COMPILE_OP", 0.0)
+    monkeypatch.setattr(tiers, "LOADING", 0.0)
+    w, reference = smelt.array(numbers(8, 4)), numbers(8, 4).astype(np.float64)
+    gradient = smelt.grad(lambda w, x: ((x @ w) ** 2).mean())
+    for step in range(60):
+        rows = 5 if step % 3 else 5 + step
+        x = np.random.default_rng(step).standard_normal((rows, 8)).astype(np.float32)
+        w = w - 0.1 * gradient(w, smelt.array(x))
+        smelt.eval(w)
+        reference = reference - 0.1 * 2 * x.T @ (x @ reference) / (rows * 4)
+    np.testing.assert_allclose(np.array(w), reference, 1e-4, 1e-5)
+    assert fake.launches
