@@ -79,8 +79,8 @@ class _Part(Generic[T]):
 
 
 #: What fields that are no parts of a program must be.
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "kind": str, "rank": int, "interprets": bool, "tiers": bool, "compiling": (int, float), "modules": tuple,
+_TYPES: dict[str, type] = {
+    "kind": str, "rank": int, "interprets": bool, "tiers": bool, "compiling": tuple, "modules": tuple,
     "stages": tuple, "languages": Mapping, "missing": str,
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ class Device:
         rank: the device of the highest rank that is here is the default.
         interprets: whether an op by itself runs as it would in a program: then what needs no compile gets none.
         tiers: whether a graph may run op by op on the host until its program pays.
-        compiling: how many times as long as one for the CPU a compile takes, roughly.
+        compiling: seconds that a compile takes, roughly: so much, and so much for each op.
         modules: the packages that its compiler consists of, each with all that lies in it.
         stages: what its programs can be shown as, beside the IR after each pass.
         lower: makes a program to look at and to save of such a module, without the device, and the name of a target
@@ -151,7 +151,7 @@ class Device:
     rank = _Part[int]()
     interprets = _Part[bool]()
     tiers = _Part[bool]()
-    compiling = _Part[float]()
+    compiling = _Part[tuple[float, float]]()
     modules = _Part[tuple[str, ...]]()
     stages = _Part[tuple[str, ...]]()
     lower = _Part["Callable[[Any, str | None], Any] | None"]()
@@ -172,7 +172,7 @@ class Device:
         rank: int = 0,
         interprets: bool = False,
         tiers: bool = False,
-        compiling: float = 1.0,
+        compiling: tuple[float, float] = (0.025, 0.001),
         modules: tuple[str, ...] = (),
         stages: tuple[str, ...] = (),
         lower: Callable[[Any, str | None], Any] | Lazy | None = None,
@@ -197,8 +197,7 @@ class Device:
         }  # fmt: skip
         for field, types in _TYPES.items():
             if not isinstance(given[field], types):
-                name = types.__name__ if isinstance(types, type) else "number"
-                what = f"smelt.Device: {field} must be a {name}, is {shown(given[field])}"
+                what = f"smelt.Device: {field} must be a {types.__name__}, is {shown(given[field])}"
                 raise ArgumentTypeError(at_user_line(what))
 
     def __setattr__(self, name: str, value: Any) -> None:

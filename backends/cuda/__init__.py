@@ -28,7 +28,7 @@ CUDA = register(
         target=GPUS["nvidia"],
         kind="gpu",
         tiers=True,
-        compiling=12.0,
+        compiling=(0.4, 0.004),
         modules=(
             "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.program", "smelt.backends.cuda",
         ),

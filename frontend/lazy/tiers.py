@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
+from smelt.ir.ops.custom_call import CustomCall
 from smelt.runtime import Buffer, Device, Executable, LruCache, default_device, explain
 from smelt.runtime.compile import is_loaded
 
@@ -39,8 +40,6 @@ from .graph import APPLY, Node, RecordedNode, callees
 
 T = TypeVar("T")
 
-#: What a compile takes, in seconds: so much, and so much for each op (see `benchmarks.compile_stages`).
-COMPILE, COMPILE_OP = 0.025, 0.001
 #: What it takes to load the compiler, in seconds.
 LOADING = 0.25
 #: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_flops`), or for each
@@ -203,19 +202,17 @@ class Structure:
 
 
 class CompileCost:
-    """What compiles take on this machine: the figures above, corrected by what compiles for a device have taken."""
+    """What compiles take on this machine: what devices say (see `benchmarks.compile_stages`), corrected by what
+    compiles have taken."""
 
     def __init__(self) -> None:
         self._factors: dict[str, float] = {}
 
-    def factor(self, device: Device | None = None) -> float:
-        """What the figures are to be multiplied by; device: the default one."""
-        device = device or default_device()
-        return self._factors.get(device.name, device.compiling)
-
     def seconds(self, ops: int, device: Device | None = None) -> float:
-        """The expected time of a compile of so many ops."""
-        return self.factor(device) * (COMPILE + COMPILE_OP * ops)
+        """The expected time of a compile of so many ops; device: the default one."""
+        device = device or default_device()
+        once, each = device.compiling
+        return self._factors.get(device.name, 1.0) * (once + each * ops)
 
     def in_place(self, ops: int) -> float:
         """The same in this process, which may have to load the compiler first."""
@@ -224,8 +221,9 @@ class CompileCost:
     def learn(self, ops: int, seconds: float) -> None:
         """A compile of so many ops took `seconds`."""
         device = default_device()
-        ratio = seconds / (COMPILE + COMPILE_OP * ops) / device.compiling
-        self._factors[device.name] = 0.7 * self.factor(device) + 0.3 * device.compiling * min(max(ratio, 0.1), 10.0)
+        once, each = device.compiling
+        ratio = min(max(seconds / (once + each * ops), 0.1), 10.0)
+        self._factors[device.name] = 0.7 * self._factors.get(device.name, 1.0) + 0.3 * ratio
 
 
 def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) -> Executable:
@@ -254,7 +252,7 @@ def may_come_to_host(order: Iterable[Node | RecordedNode]) -> bool:
 
 def is_portable(order: Iterable[Node | RecordedNode]) -> bool:
     """Whether nothing in a graph was written for a device."""
-    return all(node.op.kind != "opaque" and all(is_portable(f.body) for f in callees(node)) for node in order)
+    return all(not isinstance(n.op, CustomCall) and all(is_portable(f.body) for f in callees(n)) for n in order)
 
 
 def are_near(buffers: Iterable[Buffer]) -> bool:

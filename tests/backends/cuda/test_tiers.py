@@ -69,8 +69,7 @@ def test_sizes_that_change_compile_nothing(fake: FakeDriver, way: str) -> None:
 @pytest.mark.parametrize("way", ["lazy", "compiled"])
 def test_what_returns_gets_its_program(fake: FakeDriver, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function = WAYS[way](layer)
-    monkeypatch.setattr(tiers, "COMPILE", 2e-5)
-    monkeypatch.setattr(tiers, "COMPILE_OP", 0.0)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 2e-5)
     monkeypatch.setattr(tiers, "LOADING", 0.0)
     x, w = numbers(9, 16), numbers(16, 16)
     for _ in range(200):
@@ -106,8 +105,7 @@ def test_kernels_of_the_user_stay_on_the_device() -> None:
 
 def test_training_moves_between_both(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters that lie on the device after one step are the host's in the next, where the batch has another size."""
-    monkeypatch.setattr(tiers, "COMPILE", 2e-4)
-    monkeypatch.setattr(tiers, "COMPILE_OP", 0.0)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 2e-4)
     monkeypatch.setattr(tiers, "LOADING", 0.0)
     w, reference = smelt.array(numbers(8, 4)), numbers(8, 4).astype(np.float64)
     gradient = smelt.grad(lambda w, x: ((x @ w) ** 2).mean())
