@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..machine import cpu_name, number, progress
+from ..roofline.report import write
 from . import all_programs as all_programs
 from .names import NAMES
 from .program import Program, programs
@@ -147,7 +148,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the steps that are run (default: all)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: once more in a second process")
     parser.add_argument("--cpu", action="store_true", help="time of processors, for a machine that is busy otherwise")
+    parser.add_argument("--device", default="cpu", help="smelt's; on a GPU only MLX compares (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all that was measured")
+    parser.add_argument("--write", type=Path, metavar="FILE",
+                        help="put the first table into a document with <!-- stalls DEVICE -->")  # fmt: skip
     options = parser.parse_args(argv)
     for name in options.names:
         if name not in programs:
@@ -165,6 +169,7 @@ def main(argv: Sequence[str]) -> None:
         for program in programs.values():
             print(f"{program.name:20} {program.title}")
         return
+    os.environ["SMELT_DEVICE"] = options.device
     chosen = [programs[name] for name in options.names or programs]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     notes = [f"the machine was busy at the start (load {load:.1f})"] if load > 0.5 else []
@@ -195,8 +200,10 @@ def main(argv: Sequence[str]) -> None:
             Path(options.json).write_text(json.dumps({"versions": versions, "results": results}, indent=1), "utf-8")
     progress("")
     shown = ", ".join(f"{k} {v}" for k, v in versions.items())
-    print(f"{cpu_name()}, {os.cpu_count()} cores; {shown}.\n")
-    print(machine.times_table(chosen, results, columns))
+    text = f"{cpu_name()}, {os.cpu_count()} cores; {shown}.\n\n{machine.times_table(chosen, results, columns)}"
+    print(text)
+    if options.write:
+        write(options.write, f"stalls {options.device}", text)
     print(waits_table(chosen, results, columns))
     for note in notes:
         print(f"note: {note}")
