@@ -34,6 +34,10 @@ class SmeltError(Exception):
     """
 
 
+class InternalError(SmeltError):
+    """Base class of errors that smelt itself catches: what raises one is asked in another way then."""
+
+
 class ShapeError(SmeltError, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
@@ -162,7 +166,7 @@ class SourceLine(NamedTuple):
 #: The rooms beside `frontend/`; in an installed package they lie inside it.
 _ROOMS = ("ir", "passes", "backends", "runtime", "tools")
 #: By file name, which hashes much faster than a code object: every node asks.
-_internal_files: dict[str, bool] = {}
+internal_files: dict[str, bool] = {}
 
 
 @functools.cache
@@ -235,12 +239,12 @@ def is_internal(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
     if name == "<string>":
         name = str(frame.f_globals.get("__file__", ""))
-    known = _internal_files.get(name)
+    known = internal_files.get(name)
     if known is None:
         known = _is_internal_file(name)
-        if len(_internal_files) > 10_000:  # file names made up in a loop must not pile up
-            _internal_files.clear()
-        _internal_files[name] = known
+        if len(internal_files) > 10_000:  # file names made up in a loop must not pile up
+            internal_files.clear()
+        internal_files[name] = known
     return known
 
 

@@ -15,13 +15,13 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Union, get_args, get_origin
 
-from smelt.ir.errors import PipelineError, SmeltError, shown
+from smelt.ir.errors import InternalError, PipelineError, shown
 
 KINDS = "bool, int, float, str, Literal, Optional or a tuple of these"
 _SPECIAL = frozenset(" \t\n\r\v\f\"'{}")
 
 
-class Unreadable(SmeltError):
+class Unreadable(InternalError):
     """A text that is none of the wanted type."""
 
 

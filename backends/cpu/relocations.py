@@ -9,10 +9,10 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError
 
 
-class RelocationError(SmeltError, ValueError):
+class RelocationError(InternalError, ValueError):
     """An address that does not fit where it should go."""
 
 

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SettingError, _internal_files, is_internal
+from smelt.ir.errors import SettingError, internal_files, is_internal
 from smelt.ir.flags import flags_checked
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
@@ -147,7 +147,7 @@ _release = _Release()
 def user_place(depth: int) -> Any:
     """The innermost code that does not belong to smelt, from `depth` frames above on, and the place in it."""
     frame = sys._getframe(depth)
-    internal = _internal_files
+    internal = internal_files
     while frame is not None:
         code = frame.f_code
         known = internal.get(code.co_filename)
@@ -488,7 +488,7 @@ native: Any = _native()
 if native is not None:
     native.connect(
         leaf=LEAF, number=NUMBER, no_attrs=NO_ATTRS, state=state, settings=settings.__dict__,
-        internal_files=_internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
+        internal_files=internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
     leaf, evaluated, topological, call = native.leaf, native.evaluated, native.topological, native.call
