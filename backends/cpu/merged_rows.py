@@ -234,11 +234,11 @@ class MergedRowKernel(RowKernel):
 
             self.start_lines([*firsts, *seconds])
             self.accumulate_steps(steps, at, last, [*firsts, *others])
-            self._each_lane(center)
+            self.each_lane(center)
             self.fetches = False
             self.accumulate_steps(steps, at, last, seconds)
             self.fetches = True
-            self._each_lane(merge)
+            self.each_lane(merge)
 
         def line(_: list[Scalar]) -> list[Scalar]:
             k.loop(None, *self.whole(steps), chunk, step=self.chunk)
@@ -255,10 +255,10 @@ class MergedRowKernel(RowKernel):
                     self._write_lane(self.lines[v][-1:], [x])
 
         self.start_lines(others)
-        self._each_lane(start)
+        self.each_lane(start)
         reduce_loops(k, outer, line, [])
-        self._each_lane(finish)
-        self._provide(accumulators)
+        self.each_lane(finish)
+        self.provide(accumulators)
 
     def _read_lane(self, memory: Memory) -> Scalar:
         return self.k.read(memory, self.lane_offset())

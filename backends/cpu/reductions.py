@@ -103,7 +103,7 @@ def build_split(
             return
         row.make_lines(row.accumulators)
         row.accumulate_line(space, row.accumulators, bounds=bounds)
-        row._each_lane(
+        row.each_lane(
             lambda: save([[k.read(m, row.lane_offset()) for m in row.lines[a.result]] for a in row.accumulators])
         )
 
@@ -155,15 +155,15 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
 
         def loop(low: Scalar, high: Scalar, many: int) -> None:
             def step(at: Scalar) -> None:
-                row._each_lane(lambda: merged(at, many, row.read_lines(row.accumulators)))
+                row.each_lane(lambda: merged(at, many, row.read_lines(row.accumulators)))
 
             k.loop(None, low, high, step, step=many)
 
-        row._each_lane(lambda: row.write_lines(row.accumulators, states(k.const(0, INDEX))))
+        row.each_lane(lambda: row.write_lines(row.accumulators, states(k.const(0, INDEX))))
         one, several, end = (k.const(n, INDEX) for n in (1, chunks - (chunks - 1) % CHUNKS_AT_ONCE, chunks))
         loop(one, several, CHUNKS_AT_ONCE)
         loop(several, end, 1)
-        row._provide(row.accumulators)
+        row.provide(row.accumulators)
         row.emit_kept()
 
     if lane is not None:

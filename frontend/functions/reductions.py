@@ -167,7 +167,7 @@ def max(
     check_stream(stream)
     no_out("max", out)
     x = as_array(a)
-    return _extremum("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
+    return extremum_of("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
 
 
 @remembered
@@ -186,7 +186,7 @@ def min(
     check_stream(stream)
     no_out("min", out)
     x = as_array(a)
-    return _extremum("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
+    return extremum_of("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
 
 
 @remembered
@@ -203,12 +203,12 @@ def minmax(
     x = as_array(a)
     axes = normalize_axes("minmax", x, axis)
     return (
-        _extremum("minmax", "reduce_min", x, axes, keepdims),
-        _extremum("minmax", "reduce_max", x, axes, keepdims),
+        extremum_of("minmax", "reduce_min", x, axes, keepdims),
+        extremum_of("minmax", "reduce_max", x, axes, keepdims),
     )
 
 
-def _extremum(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
+def extremum_of(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
     if 0 in [x.shape[i] for i in axes]:
         raise ShapeError(at_user_line(f"smelt.{name}: no elements along axis {axes} of shape {x.shape}"))
     return reduce_axes(op_name, x, axes, keepdims)
