@@ -250,33 +250,35 @@ def is_internal(frame: FrameType) -> bool:
 
 def user_line(depth: int = 1) -> SourceLine | None:
     """The innermost frame that does not belong to smelt, or None when there is none."""
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         if not is_internal(frame):
             return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
 def user_call(depth: int = 1) -> str:
     """The name of the function of smelt that the user's innermost frame has called; "" where there is no such frame."""
-    frame, called = sys._getframe(depth), ""
+    frame: FrameType | None = sys._getframe(depth)
+    called = ""
     while frame is not None:
         if not is_internal(frame):
             return called
-        frame, called = frame.f_back, frame.f_code.co_name  # type: ignore[assignment]
+        called, frame = frame.f_code.co_name, frame.f_back
     return ""
 
 
 def public_call() -> str:
     """The public function of smelt that the user's innermost frame has called, as "linalg.inv"; "" for none."""
-    frame, found = sys._getframe(1), ""
+    frame: FrameType | None = sys._getframe(1)
+    found = ""
     while frame is not None and is_internal(frame):
         name, module = frame.f_code.co_name, frame.f_globals
         if name in module.get("__all__", ()):
             part = str(module.get("__name__", "")).partition(".")[2].partition(".")[0]
             found = f"{part}.{name}" if part in ("fft", "linalg", "nn", "optimizers", "random") else name
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found
 
 

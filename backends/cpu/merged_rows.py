@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Fused, FusionKernel, fuse_variables
+from smelt.backends.lowering import Fused, FusionKernel, always, fuse_variables
 from smelt.backends.merged import MergingPair, merging_pairs
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir import dtypes
@@ -25,7 +25,7 @@ from .chunked_pairs import ChunkedPair, chunked
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import reduce_loops
 from .reductions import emit_rows
-from .rows import RowKernel, always, is_line, line_width, narrowest
+from .rows import RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel
 
 #: What a row, or a line of rows, reads within this many bytes stays in cache anyway.

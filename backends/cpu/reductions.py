@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Fused, fuse_variables
+from smelt.backends.lowering import Fused, always, fuse_variables
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
@@ -20,7 +20,7 @@ from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
-from .rows import FEWEST, LINE, RowKernel, always, is_line, line_width, narrowest
+from .rows import FEWEST, LINE, RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 
 #: How many chunks of a line are combined at a time.

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Coordinates, Fused, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, always, fuse_variables
 from smelt.backends.plan import Plan, is_static
 from smelt.backends.recompute import Kept, cost_of, values_of_rows, values_to_keep
 from smelt.ir import dtypes
@@ -404,11 +404,6 @@ def steps_at_once(accumulators: Sequence[Accumulator]) -> int:
     """At how many steps a line is accumulated at a time: fewer where each takes much code."""
     cost = sum(cost_of(a.op.operands[0]) for a in accumulators) + len(accumulators)
     return max(1, min(MOST_STEPS, int(STEPS_COST / cost)))
-
-
-def always(x: Scalar) -> Callable[[Coordinates], Scalar]:
-    """A value that is the same at every index."""
-    return lambda place: x
 
 
 def is_line(plan: Plan) -> bool:

@@ -418,21 +418,24 @@ def _path(labels: Sequence[str], output: str, extents: dict[str, int]) -> list[t
     """Greedily: the pair whose result saves most memory, then the one with the fewest products."""
     if len(labels) == 1:
         return [(0,)]
-    left, path = [set(t) for t in labels], []
+    left = [set(t) for t in labels]
+    path: list[tuple[int, ...]] = []
     users = Counter(itertools.chain(output, *left))  # of each label: terms, and the result
 
     def size(t: set[str]) -> int:
         return math.prod(extents[c] for c in t)
 
     while len(left) > 1:
-        sizes, best = [size(t) for t in left], None
+        sizes = [size(t) for t in left]
+        best: tuple[tuple[int, int], tuple[int, int], set[str]] | None = None
         for i, j in itertools.combinations(range(len(left)), 2):
             met = left[i] | left[j]
             kept = {c for c in met if users[c] > (c in left[i]) + (c in left[j])}
             cost = (size(kept) - sizes[i] - sizes[j], size(met))
             if best is None or cost < best[0]:
                 best = cost, (i, j), kept
-        _, pair, kept = best  # type: ignore[misc]
+        assert best is not None
+        _, pair, kept = best
         for k in pair:
             users.subtract(left[k])
         users.update(kept)

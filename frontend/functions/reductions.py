@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -46,11 +47,11 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
     ndim = x.ndim
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    given: tuple[Any, ...] = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     found = set()
     for a in given:
         try:
-            i = index(a)  # type: ignore[arg-type]
+            i = index(a)
         except TypeError:
             raise ArgumentTypeError(
                 at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {shown(axis)}")

@@ -120,7 +120,7 @@ def array_split(
     check_stream(stream)
     x = as_array(a)
     if are_cuts(indices_or_sections):
-        return split(x, list(indices_or_sections), axis)  # type: ignore[arg-type]
+        return split(x, list(indices_or_sections), axis)
     axis = one_axis("array_split", axis, x.ndim)
     count = integer("array_split", "indices_or_sections", indices_or_sections, 1)
     if count > 1 << 20:

@@ -20,6 +20,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -146,7 +147,7 @@ _release = _Release()
 
 def user_place(depth: int) -> Any:
     """The innermost code that does not belong to smelt, from `depth` frames above on, and the place in it."""
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     internal = internal_files
     while frame is not None:
         code = frame.f_code
@@ -155,7 +156,7 @@ def user_place(depth: int) -> Any:
             known = is_internal(frame)
         if not known:
             return (code, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
