@@ -294,7 +294,7 @@ def _store(
 
 
 class _Shares(NamedTuple):
-    """What a tile of two merged runs has of each: where that begins in the source, how much of the first and of both."""
+    """What a tile has of each of two runs: where that begins in the source, how much is of the first and of both."""
 
     from_a: Scalar
     from_b: Scalar
