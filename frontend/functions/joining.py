@@ -246,6 +246,9 @@ def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: Stre
 
     Without `axis` the flattened array is rolled and put back into its shape.
 
+    Raises:
+        ShapeError: not as many shifts as axes.
+
     >>> import smelt
     >>> smelt.roll(smelt.array([1, 2, 3]), 1)
     array([3, 1, 2], dtype=int32)

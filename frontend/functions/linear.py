@@ -178,6 +178,9 @@ def addmm(
 def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Sums of products over the last axes: result[i…, j…] = Σₖ a[i…, k] · b[j…, k]. Scalars multiply.
 
+    Raises:
+        ShapeError: last axes of different sizes.
+
     >>> import smelt
     >>> smelt.inner(smelt.array([1, 2]), smelt.array([3, 4]))
     array(11, dtype=int32)
@@ -215,6 +218,9 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
 def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDevice = None) -> array:
     """Sums of products along an axis, the other axes being broadcast; `a` is conjugated if complex.
 
+    Raises:
+        ShapeError: axes of different sizes.
+
     >>> import smelt
     >>> smelt.vecdot(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 1]))
     array([3, 7], dtype=int32)
@@ -245,6 +251,9 @@ def tensordot(
 
     Args:
         axes: how many of the last axes of `a` meet the first of `b`, or a list of axes for each.
+
+    Raises:
+        ShapeError: axes that do not fit to each other, or are no pairs.
 
     >>> import smelt
     >>> smelt.tensordot(smelt.ones((2, 3)), smelt.ones((3, 4)), axes=1).shape

@@ -113,6 +113,9 @@ def array_split(
 ) -> list[array]:
     """Pieces along an axis, as `smelt.split`, but sizes may differ by one: the first pieces are the longer ones.
 
+    Raises:
+        ShapeError: more pieces than 2**20. AttributeValueError: none.
+
     >>> import smelt
     >>> smelt.array_split(smelt.arange(5), 2)
     [array([0, 1, 2], dtype=int32), array([3, 4], dtype=int32)]
