@@ -54,11 +54,6 @@ def _relative(bits: int) -> Callable[[int, int, int], int]:
     return lambda old, target, place: _fits(target - place, bits, True)
 
 
-def _x86_jump(target: int) -> bytes:
-    """``jmp [rip]``, and the address."""
-    return b"\xff\x25\0\0\0\0" + struct.pack("<Q", target) + b"\xcc\xcc"
-
-
 X86_64 = Patches(
     {
         1: Patch(8, _absolute(64)),  # R_X86_64_64
