@@ -74,6 +74,11 @@ def divide(k: ScalarEmitter, x: Scalar, n: int, more: bool = True) -> tuple[Scal
     return k.op("arith.divui", [x, size], INDEX), k.op("arith.remui", [x, size], INDEX)
 
 
+def always(x: Scalar) -> Callable[[Coordinates], Scalar]:
+    """A value that is the same at every index."""
+    return lambda place: x
+
+
 def _read_here_and_elsewhere(body: Function) -> frozenset[Value]:
     """What ops compute elementwise in 16 bits, other ops of the kernel read, and the kernel returns."""
     returned = {v for v in body.returns if v.dtype.kind == "f" and v.dtype.size == 2}

@@ -165,6 +165,10 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
         file: a path, to which ``.safetensors`` is added where it is missing, or an open binary file.
         metadata: texts to store beside them.
 
+    Raises:
+        TreeError: no dict of names and arrays, or metadata that are no texts. DTypeError: elements that the format
+        has not.
+
     >>> import smelt, io
     >>> file = io.BytesIO()
     >>> smelt.save_safetensors(file, {"w": smelt.array([1, 2])})
@@ -256,6 +260,7 @@ def load(
     Raises:
         FileFormatError: a file that is damaged or of another format. DTypeError: elements that smelt has no
         dtype for. OutOfMemoryError: the file holds more than there is memory for. OSError: the file cannot be read.
+        AttributeValueError: `return_metadata` of a format that has none.
 
     >>> import smelt, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

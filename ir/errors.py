@@ -34,6 +34,10 @@ class SmeltError(Exception):
     """
 
 
+class InternalError(SmeltError):
+    """Base class of errors that smelt itself catches: what raises one is asked in another way then."""
+
+
 class ShapeError(SmeltError, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
@@ -162,7 +166,7 @@ class SourceLine(NamedTuple):
 #: The rooms beside `frontend/`; in an installed package they lie inside it.
 _ROOMS = ("ir", "passes", "backends", "runtime", "tools")
 #: By file name, which hashes much faster than a code object: every node asks.
-_internal_files: dict[str, bool] = {}
+internal_files: dict[str, bool] = {}
 
 
 @functools.cache
@@ -235,44 +239,46 @@ def is_internal(frame: FrameType) -> bool:
     name = frame.f_code.co_filename
     if name == "<string>":
         name = str(frame.f_globals.get("__file__", ""))
-    known = _internal_files.get(name)
+    known = internal_files.get(name)
     if known is None:
         known = _is_internal_file(name)
-        if len(_internal_files) > 10_000:  # file names made up in a loop must not pile up
-            _internal_files.clear()
-        _internal_files[name] = known
+        if len(internal_files) > 10_000:  # file names made up in a loop must not pile up
+            internal_files.clear()
+        internal_files[name] = known
     return known
 
 
 def user_line(depth: int = 1) -> SourceLine | None:
     """The innermost frame that does not belong to smelt, or None when there is none."""
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         if not is_internal(frame):
             return SourceLine(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
 def user_call(depth: int = 1) -> str:
     """The name of the function of smelt that the user's innermost frame has called; "" where there is no such frame."""
-    frame, called = sys._getframe(depth), ""
+    frame: FrameType | None = sys._getframe(depth)
+    called = ""
     while frame is not None:
         if not is_internal(frame):
             return called
-        frame, called = frame.f_back, frame.f_code.co_name  # type: ignore[assignment]
+        called, frame = frame.f_code.co_name, frame.f_back
     return ""
 
 
 def public_call() -> str:
     """The public function of smelt that the user's innermost frame has called, as "linalg.inv"; "" for none."""
-    frame, found = sys._getframe(1), ""
+    frame: FrameType | None = sys._getframe(1)
+    found = ""
     while frame is not None and is_internal(frame):
         name, module = frame.f_code.co_name, frame.f_globals
         if name in module.get("__all__", ()):
             part = str(module.get("__name__", "")).partition(".")[2].partition(".")[0]
             found = f"{part}.{name}" if part in ("fft", "linalg", "nn", "optimizers", "random") else name
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found
 
 

@@ -156,6 +156,8 @@ class Op:
     symbol: ClassVar[str] = ""
     #: Cost of recomputing one element, in units of an addition: fusion's cost model asks.
     flops: ClassVar[float] = 1.0
+    #: The same by the `reference` rule, where that does not go the way that kernels go.
+    rule_flops: ClassVar[float | None] = None
 
     @property
     def tells_line(self) -> bool:
@@ -163,9 +165,9 @@ class Op:
         return self.kind == "library" or self.mixed
 
     @property
-    def rule_flops(self) -> float:
-        """`flops` of the `reference` rule, which need not go the way that kernels go."""
-        return self.flops
+    def rule_cost(self) -> float:
+        """Cost of one element by the `reference` rule, in units of an addition; also a move goes over memory."""
+        return max(1.0, self.flops if self.rule_flops is None else self.rule_flops)
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,25 @@ def run_plain(
     return (rule(op, *operands, **attrs),)
 
 
+class Step(NamedTuple):
+    """An op of a program, on a frame: a list of arrays.
+
+    Attributes:
+        view: the op with its location; of what stands for several ops, what runs them.
+        rule: as of `plain_rule`.
+        read, first: the slots of operands, and the first of those of results.
+        dead: slots that are emptied after it.
+    """
+
+    view: Any
+    op: Op
+    rule: Callable[..., Any] | None
+    attrs: dict[str, Any]
+    read: tuple[int, ...]
+    first: int
+    dead: tuple[int, ...]
+
+
 class OpProgram:
     """Ops in order on numbered slots; a slot is emptied after its last use, so that its memory can be used again.
 
@@ -62,6 +81,7 @@ class OpProgram:
         functions: those that it runs, for what they keep.
 
     Attributes:
+        steps: in order. frame: what slots hold before the first; None: nothing yet. returns: the slots of results.
         prepared: what evaluation keeps with it.
         costs: where whoever made it knows: ops of what it was made of, what these take in element operations and in
             seconds.
@@ -73,7 +93,7 @@ class OpProgram:
     _runs = 0
     prepared: Any = None
     costs: tuple[int, float, float] | None = None
-    origin: tuple[Any, Sequence[Any], frozenset[int]] | None = None
+    origin: tuple[Any, Sequence[Any], frozenset[int]] | None
 
     def __init__(
         self,
@@ -83,35 +103,35 @@ class OpProgram:
         run_function: Callable[[Any, Sequence[np.ndarray]], list[np.ndarray]],
         functions: Collection[OpProgram] = (),
     ):
-        self._run_function, self._functions = run_function, functions
+        self.run_function, self.functions, self.origin = run_function, functions, None
         self.arguments = [v.aval for v in arguments]
         self.results = [v.aval for v in returns]
         slots: dict[Value, int] = {v: i for i, v in enumerate(arguments)}
         constants: dict[Value, np.ndarray] = {}
-        self._frame: list[Any] = [None] * len(arguments)
+        self.frame: list[Any] = [None] * len(arguments)
         steps: list[tuple[OpView, tuple[int, ...], int]] = []
         with np.errstate(all="ignore"):
             for op in ops:
                 known = [constants[v] for v in op.operands if v in constants]
                 if len(known) == len(op.operands) and self._fold(op, known, constants):
                     for r in op.results:
-                        slots[r] = len(self._frame)
-                        self._frame.append(constants[r])
+                        slots[r] = len(self.frame)
+                        self.frame.append(constants[r])
                     continue
-                read, first = tuple([slots[v] for v in op.operands]), len(self._frame)
+                read, first = tuple([slots[v] for v in op.operands]), len(self.frame)
                 for r in op.results:
-                    slots[r] = len(self._frame)
-                    self._frame.append(None)
+                    slots[r] = len(self.frame)
+                    self.frame.append(None)
                 steps.append((op, read, first))
-        self._returns = [slots[v] for v in returns]
-        lasting = {slots[v] for v in constants} | set(self._returns)
-        self._steps: list[tuple[Any, ...]] = []
+        self.returns = [slots[v] for v in returns]
+        lasting = {slots[v] for v in constants} | set(self.returns)
+        self.steps: list[Step] = []
         for op, read, first in reversed(steps):
             written = range(first, first + len(op.results))
             dead = tuple({i for i in (*read, *written) if i not in lasting})
             lasting.update(dead)
-            self._steps.append((op, op.op, plain_rule(op.op), op.attrs, read, first, dead))
-        self._steps.reverse()
+            self.steps.append(Step(op, op.op, plain_rule(op.op), op.attrs, read, first, dead))
+        self.steps.reverse()
 
     def _fold(self, op: OpView, operands: list[np.ndarray], constants: dict[Value, np.ndarray]) -> bool:
         """Compute what depends on no argument, if that is worth keeping."""
@@ -127,7 +147,7 @@ class OpProgram:
         return True
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     @property
     def constant_steps(self) -> frozenset[int]:
@@ -137,9 +157,9 @@ class OpProgram:
     @property
     def nbytes(self) -> int:
         """Memory that it keeps, roughly: steps, constants, and arrays among attributes."""
-        constants = sum(x.nbytes for x in self._frame if x is not None and any(x.strides))
-        literals = sum(getattr(v, "nbytes", 0) for step in self._steps for v in step[3].values())
-        return 1_000 * len(self) + constants + literals + sum(f.nbytes for f in self._functions)
+        constants = sum(x.nbytes for x in self.frame if x is not None and any(x.strides))
+        literals = sum(getattr(v, "nbytes", 0) for step in self.steps for v in step.attrs.values())
+        return 1_000 * len(self) + constants + literals + sum(f.nbytes for f in self.functions)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results, which may share memory with `arrays` and with each other.
@@ -152,7 +172,7 @@ class OpProgram:
 
     def _run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """`run`, where NumPy is silent already."""
-        frame = self._frame.copy()
+        frame = self.frame.copy()
         checked = settings.check
         if not checked and profiling.active is None:
             if self._calls is None and self._runs == 0 and self.origin is None:
@@ -161,7 +181,7 @@ class OpProgram:
                 return self._run_calls(frame, arrays)
         frame[: len(arrays)] = arrays
         self._run_rules(frame, checked)
-        return [frame[i] for i in self._returns]
+        return [frame[i] for i in self.returns]
 
     def _run_calls(self, frame: list[Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run what was noted."""
@@ -178,22 +198,23 @@ class OpProgram:
                 raise
             view = self._view(frame[-1])
             raise out_of_memory(view.op, error, view) from None
-        return [frame[i] for i in self._returns]
+        return [frame[i] for i in self.returns]
 
     def _noted(self) -> list[host_calls.Call] | None:
         """What the steps call, by the types of their values; None where not all can be called."""
         calls = host_calls.Calls()
-        for view, op, rule, attrs, *where in self._steps:
+        for view, op, rule, attrs, read, first, dead in self.steps:
             result = None if rule is None else view.results[0].aval
             otherwise = self._otherwise(view, attrs) if rule is None else None
-            calls.note(op, rule, attrs, otherwise, [v.aval for v in view.operands], result, tuple(where))
-        return calls.done(self._returns) if calls.fit else None
+            calls.note(op, rule, attrs, otherwise, [v.aval for v in view.operands], result, (read, first, dead))
+        return calls.done(self.returns) if calls.fit else None
 
     def _otherwise(self, view: OpView, attrs: dict[str, Any]) -> Callable[..., list[np.ndarray]]:
         return functools.partial(self._result_list, view, attrs)
 
     def _view(self, place: int) -> OpView:
-        return self._steps[place][0]
+        view: OpView = self.steps[place].view
+        return view
 
     def call(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """`run` of single arguments, without NumPy's scalars; by who has NumPy silent already."""
@@ -205,7 +226,7 @@ class OpProgram:
         calls = host_calls.Calls() if self._runs == 1 and not checked and profiler is None else None
         avals: dict[int, Aval] = {}  # of what is called; those of values may have symbols
         self._runs += not checked and profiler is None
-        for view, op, rule, attrs, read, first, dead in self._steps:
+        for view, op, rule, attrs, read, first, dead in self.steps:
             operands = [frame[i] for i in read]
             try:
                 if profiler is not None and op is not CALL and not isinstance(op, ControlOp):
@@ -229,7 +250,7 @@ class OpProgram:
             for i in dead:
                 frame[i] = None
         if calls is not None and calls.fit:
-            self._calls = calls.done(self._returns)
+            self._calls = calls.done(self.returns)
 
     def _result_list(self, view: OpView, attrs: dict[str, Any], *operands: np.ndarray) -> list[np.ndarray]:
         return list(self._results(view, attrs, list(operands)))
@@ -237,13 +258,13 @@ class OpProgram:
     @property
     def is_pure(self) -> bool:
         """Whether it does nothing but compute its results by single rules."""
-        return all(op.pure and rule is not None for _, op, rule, *_ in self._steps)
+        return all(step.op.pure and step.rule is not None for step in self.steps)
 
     def _results(self, view: OpView, attrs: dict[str, Any], operands: list[np.ndarray]) -> Sequence[np.ndarray]:
         if isinstance(view.op, ControlOp):
-            return interpret(view.op, attrs, operands, [r.aval for r in view.results], self._run_function)
+            return interpret(view.op, attrs, operands, [r.aval for r in view.results], self.run_function)
         if view.op is CALL:
-            return self._run_function(attrs["callee"], operands)
+            return self.run_function(attrs["callee"], operands)
         return run_op(view.op, operands, attrs, view)
 
 

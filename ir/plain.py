@@ -12,11 +12,11 @@ import numpy as np
 from . import dtypes
 from .aval import Aval
 from .dtypes import DType
-from .errors import SmeltError
+from .errors import InternalError
 from .parameters import Parameters
 
 
-class PlainError(SmeltError, ValueError):
+class PlainError(InternalError, ValueError):
     """A value that has no plain form, or a form of no value."""
 
 

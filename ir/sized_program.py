@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,24 +35,23 @@ class SizedProgram(OpProgram):
         calls, self._sized_calls = self._noted(), []
         if calls is not None:
             self._sized_calls = [place for place, call in enumerate(calls) if has_symbol(call.extra)]
-        self._calls, self._views, self._bare = calls, [step[0] for step in self._steps], self._frame
-        self._is_pure = super().is_pure
+        self._calls = calls
         extras = [calls[place].extra for place in self._sized_calls] if calls is not None else []
-        constant = {i for i, x in enumerate(self._frame) if x is not None}
+        constant = {i for i, x in enumerate(self.frame) if x is not None}
         self._sized: list[int] = []  # steps with symbols among their attributes
         self._constant: list[int] = []  # steps that depend on sizes alone
-        for place, (view, op, _, attrs, read, first, _) in enumerate(self._steps):
-            if any(map(has_symbol, attrs.values())):
+        for place, step in enumerate(self.steps):
+            if any(map(has_symbol, step.attrs.values())):
                 self._sized.append(place)
-            if op.pure and constant.issuperset(read):
+            if step.op.pure and constant.issuperset(step.read):
                 self._constant.append(place)
-                constant.update(range(first, first + len(view.results)))
-        self._steps = [(*step[:-1], tuple([i for i in step[-1] if i not in constant])) for step in self._steps]
+                constant.update(range(step.first, step.first + len(step.view.results)))
+        self.steps = [step._replace(dead=tuple([i for i in step.dead if i not in constant])) for step in self.steps]
         self.numbers = numbers
         self._outputs = [
             [v.aval.shape for v in (*arguments, *returns)],
-            [self._steps[place][3] for place in self._sized],
-            [max([r.aval.size for r in self._steps[place][0].results]) for place in self._constant],
+            [self.steps[place].attrs for place in self._sized],
+            [max([r.aval.size for r in self.steps[place].view.results]) for place in self._constant],
         ]
         self._quick = numbers.compiled((extras, costs))
         self._taken = len(arguments)
@@ -59,6 +59,10 @@ class SizedProgram(OpProgram):
     @property
     def constant_steps(self) -> frozenset[int]:
         return frozenset(self._constant)
+
+    @functools.cached_property
+    def is_pure(self) -> bool:
+        return super().is_pure
 
     _bound: Callable[..., Any] | None = None
 
@@ -71,7 +75,7 @@ class SizedProgram(OpProgram):
 
     def _noted(self) -> list[host_calls.Call] | None:
         """The steps as calls of NumPy, with symbols; None where that takes values."""
-        if any(step[2] is None for step in self._steps):
+        if any(step.rule is None for step in self.steps):
             return None
         try:
             return super()._noted()
@@ -118,28 +122,27 @@ class SizedProgram(OpProgram):
         shapes, attributes, extents = found
         dtypes = [a.dtype for a in (*self.arguments, *self.results)]
         avals = [Aval(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
-        steps, frame = self._steps.copy(), self._frame.copy()
+        steps, frame = self.steps.copy(), self.frame.copy()
         for place, attrs in zip(self._sized, attributes):
-            view, op, rule, _, *rest = steps[place]
-            steps[place] = (view, op, rule, attrs, *rest)
+            steps[place] = steps[place]._replace(attrs=attrs)
         folded = set()
         with np.errstate(all="ignore"):
             for place, size in zip(self._constant, extents):
-                view, op, _, attrs, read, first, _ = steps[place]
-                operands = [frame[i] for i in read]
-                if all(x is not None for x in operands) and worth_keeping(op, size, operands):
+                step = steps[place]
+                operands = [frame[i] for i in step.read]
+                if all(x is not None for x in operands) and worth_keeping(step.op, size, operands):
                     try:
-                        results = run_plain(op, operands, attrs, view)
+                        results = run_plain(step.op, operands, step.attrs, step.view)
                     except MemoryError:  # a run says so, if it comes to that
                         continue
-                    frame[first : first + len(results)] = map(np.asarray, results)
+                    frame[step.first : step.first + len(results)] = map(np.asarray, results)
                     folded.add(place)
         if folded:
             steps = [step for place, step in enumerate(steps) if place not in folded]
         program = OpProgram.__new__(OpProgram)
         program.arguments, program.results = avals[: self._taken], avals[self._taken :]
-        program._run_function, program._functions = run_function, ()
-        program._frame, program._steps, program._returns = frame, steps, self._returns
+        program.run_function, program.functions = run_function, ()
+        program.frame, program.steps, program.returns = frame, steps, self.returns
         program.origin = self, values, frozenset(folded)
         return program
 
@@ -156,46 +159,21 @@ class BoundProgram(OpProgram):
         run_function: Callable[..., list[np.ndarray]],
     ):  # fmt: skip
         self._sized, self._values, self._calls = sized, values, calls
-        self._run_function, self.costs, self._functions = run_function, costs, ()
+        self.returns, self.run_function, self.costs, self.functions = sized.returns, run_function, costs, ()
 
-    _whole: OpProgram | None = None
-
-    @property
-    def _made(self) -> OpProgram:
-        if self._whole is None:
-            self._whole = self._sized.made(self._values, self._run_function)
-            assert self._whole is not None
-        return self._whole
-
-    # What `OpProgram` keeps
-
-    @property
-    def _steps(self) -> Any:  # type: ignore[override]
-        return self._made._steps
-
-    @property
-    def _frame(self) -> Any:  # type: ignore[override]
-        return self._made._frame
-
-    @property
-    def _returns(self) -> Any:  # type: ignore[override]
-        return self._sized._returns
-
-    @property
-    def arguments(self) -> list[Aval]:  # type: ignore[override]
-        return self._made.arguments
-
-    @property
-    def results(self) -> list[Aval]:  # type: ignore[override]
-        return self._made.results
-
-    @property
-    def origin(self) -> Any:  # type: ignore[override]
-        return self._made.origin
+    def __getattr__(self, name: str) -> Any:
+        """What an `OpProgram` keeps of its ops: made for the first who asks."""
+        if name not in ("arguments", "results", "steps", "frame", "origin"):
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        whole = self._sized.made(self._values, self.run_function)
+        assert whole is not None
+        self.arguments, self.results, self.origin = whole.arguments, whole.results, whole.origin
+        self.steps, self.frame = whole.steps, whole.frame
+        return self.__dict__[name]
 
     @property
     def is_pure(self) -> bool:
-        return self._sized._is_pure
+        return self._sized.is_pure
 
     def __len__(self) -> int:
         return len(self._sized)
@@ -206,11 +184,12 @@ class BoundProgram(OpProgram):
 
     def _run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         if settings.check:
-            return self._made._run(arrays)
-        return self._run_calls(self._sized._bare.copy(), arrays)
+            return super()._run(arrays)
+        return self._run_calls(self._sized.frame.copy(), arrays)
 
     def _view(self, place: int) -> OpView:
-        return self._sized._views[place]
+        view: OpView = self._sized.steps[place].view
+        return view
 
 
 def _no_function(f: Any, operands: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -35,7 +35,7 @@ FULL_SHAPE, ROW_SHAPE = (3, 5), (3, 1)
 READER = "smelt.ir.strided:module_of"
 #: Ops of one group; its operands and results together.
 MOST_OPS, MOST_ARRAYS = 256, 64
-#: Cost of an op (`Op.rule_flops`) from which on it is worth a kernel of its own.
+#: Cost of an op (`Op.rule_cost`) from which on it is worth a kernel of its own.
 WORTH = 8.0
 _DTYPES = frozenset((dtypes.bool_, *dtypes.REAL))
 
@@ -97,7 +97,7 @@ class StridedGroup:
         self.levels[item.slot] = full
         if item.op.kind != "movement":
             self.ops += 1
-            self.worth = max(self.worth, item.op.rule_flops)
+            self.worth = max(self.worth, item.op.rule_cost)
 
     def settle(self, items: Sequence[Item], avals: Mapping[int, Aval], readers: Mapping[int, Sequence[int]]) -> bool:
         """Find what it reads and gives, and its text; whether it is worth a kernel.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.builder import OpView
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError, SmeltError
 from smelt.ir.interpreter import Interpreter
 
 #: How often a program runs at the most to find out how far its results move.
@@ -32,7 +32,7 @@ ENOUGH = 8
 RARE = 500
 
 
-class TooLongError(SmeltError):
+class TooLongError(InternalError):
     """A program that takes many more ops on other values: a loop that ends at one value alone."""
 
 

@@ -12,16 +12,16 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Union, get_args, get_origin
 
-from smelt.ir.errors import PipelineError, SmeltError, shown
+from smelt.ir.errors import InternalError, PipelineError, shown
 
 KINDS = "bool, int, float, str, Literal, Optional or a tuple of these"
 _SPECIAL = frozenset(" \t\n\r\v\f\"'{}")
 
 
-class Unreadable(SmeltError):
+class Unreadable(InternalError):
     """A text that is none of the wanted type."""
 
 
@@ -39,6 +39,16 @@ def hints(cls: type) -> dict[str, Any]:
                 except Exception:
                     found[name] = Any
         return found
+
+
+def spelled(name: str, options: Mapping[str, Any]) -> str:
+    """A pass with its options, as a pipeline spells it.
+
+    >>> spelled("fuse", {"max_ops": 4, "chains": True}), spelled("cse", {})
+    ('fuse{max-ops=4 chains=true}', 'cse')
+    """
+    texts = [f"{key.replace('_', '-')}={to_text(value)}" for key, value in options.items()]
+    return f"{name}{{{' '.join(texts)}}}" if texts else name
 
 
 def to_text(value: Any) -> str:

@@ -31,7 +31,7 @@ from smelt.ir import locks
 from smelt.ir.entry_points import load, offered
 from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
 
-from .option_text import Unreadable, described, from_text, hints, to_text
+from .option_text import Unreadable, described, from_text, hints, spelled
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -60,12 +60,8 @@ class Pass:
 
     def __str__(self) -> str:
         """The pass as it stands in a textual pipeline, with the options that differ from defaults."""
-        options = [
-            f"{f.name.replace('_', '-')}={to_text(getattr(self, f.name))}"
-            for f in dataclasses.fields(self)
-            if getattr(self, f.name) != f.default
-        ]
-        return f"{self.name}{{{' '.join(options)}}}" if options else self.name
+        values = {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != f.default}
+        return spelled(self.name, values)
 
 
 _passes: dict[str, type[Pass]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, SCAN, WHILE
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError, SmeltError
 from smelt.ir.op import Op, get
 from smelt.ir.plain import attrs_of, aval_of, plain_attrs, plain_aval
 
@@ -29,7 +29,7 @@ Slot = tuple[str, int]
 Aliases = dict[int, int | tuple[str, int]]
 
 
-class DescriptionError(SmeltError, ValueError):
+class DescriptionError(InternalError, ValueError):
     """A program that cannot be described, or a text that describes none."""
 
 

@@ -135,6 +135,44 @@ class _Staged:
         turned = None if v.dtype.is_complex else k.scratch(height * _pitch(width, v.dtype), v.dtype)
         return cls(v, at, plain, turned)
 
+    def fetch(
+        self, k: CpuKernel, loops: tuple[Fused, Fused], block: tuple[Scalar, Scalar, Scalar, Scalar],
+        size: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Copy a block of the operand into L1, line by line of the operand; prefetch the line of the next block."""
+        (rows, columns), (first, last, left, right), (height, width) = loops, block, size
+        ahead = _next_strip(self.value, self.place, rows, columns, width)
+
+        def prefetch_line(j: Scalar) -> None:
+            if ahead:
+                with k.at_position(columns, j), k.at_position(rows, first):
+                    at = k.index(linearize(self.place, self.value.shape))
+                    prefetch(k, k.memory[self.value], at, ahead, height)
+
+        if self.plain is None:
+            _read_turned(k, self, loops, block, _pitch(width, self.value.dtype), prefetch_line)
+            return
+        memory, pitch = self.plain, _pitch(height, self.plain.aval.dtype)
+
+        def copy_line(j: Scalar) -> None:
+            prefetch_line(j)
+            k.loop(rows, first, last, lambda i: copy(i, j))
+
+        def copy(i: Scalar, j: Scalar) -> None:
+            k.write(_load_early(k, self.value, self.place), memory, (j - left) * pitch + (i - first))
+
+        k.loop(columns, left, right, copy_line)
+        if self.turned is not None:
+            _turn(k, memory, self.turned, (last - first, right - left), (pitch, _pitch(width, memory.aval.dtype)))
+
+    def read(self, k: CpuKernel, i: Scalar, j: Scalar, size: tuple[int, int]) -> Scalar:
+        """The element in row i and column j of the block that was fetched."""
+        height, width = size
+        if self.turned is not None:
+            return k.read(self.turned, i * _pitch(width, self.turned.aval.dtype) + j)
+        assert self.plain is not None
+        return k.read(self.plain, j * _pitch(height, self.plain.aval.dtype) + i)
+
 
 def _pitch(length: int, dtype: DType) -> int:
     """From line to line of a block in L1: an odd number of lines of memory, so that columns do not collide."""
@@ -158,40 +196,13 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         width *= 4
     staged = [_Staged.of(k, v, at, rows, (height, width)) for v, at in crossing]
 
-    def stage(s: _Staged, block: tuple[Scalar, ...]) -> None:
-        """Copy a block of an operand into L1, line by line of the operand; fetch the line of the next block."""
-        first, last, left, right = block
-        ahead = _next_strip(s.value, s.place, rows, columns, width)
-
-        def fetch(j: Scalar) -> None:
-            if ahead:
-                with k.at_position(columns, j), k.at_position(rows, first):
-                    at = k.index(linearize(s.place, s.value.shape))
-                    prefetch(k, k.memory[s.value], at, ahead, height)
-
-        if s.plain is None:
-            _read_turned(k, s, (rows, columns), block, _pitch(width, s.value.dtype), fetch)
-            return
-        memory, pitch = s.plain, _pitch(height, s.plain.aval.dtype)
-
-        def copy_line(j: Scalar) -> None:
-            fetch(j)
-            k.loop(rows, first, last, lambda i: copy(i, j))
-
-        def copy(i: Scalar, j: Scalar) -> None:
-            k.write(_load_early(k, s.value, s.place), memory, (j - left) * pitch + (i - first))
-
-        k.loop(columns, left, right, copy_line)
-        if s.turned is not None:
-            _turn(k, memory, s.turned, (last - first, right - left), (pitch, _pitch(width, memory.aval.dtype)))
-
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
 
         def strip(left: Scalar) -> None:
             right = k.op("arith.minui", [left + width, end], INDEX)
             for s in staged:
-                stage(s, (first, last, left, right))
+                s.fetch(k, (rows, columns), (first, last, left, right), (height, width))
             k.loop(rows, first, last, lambda i: line(i - first, left, right))
 
         k.loop(None, k.const(0, INDEX), end, strip, step=width)
@@ -202,12 +213,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         def values() -> list[Scalar]:
             j = k.loops[columns.names[0]][1] - left
             for s in staged:
-                if s.turned is not None:
-                    x = k.read(s.turned, i * _pitch(width, s.turned.aval.dtype) + j)
-                else:
-                    assert s.plain is not None
-                    x = k.read(s.plain, j * _pitch(height, s.plain.aval.dtype) + i)
-                k.scopes[-1][s.value, s.place] = x
+                k.scopes[-1][s.value, s.place] = s.read(k, i, j, (height, width))
             return [k.value(v, plan.places[v]) for v in body.returns]
 
         emit_line(k, columns, left, right, targets, values, reads)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Fused, FusionKernel, fuse_variables
+from smelt.backends.lowering import Fused, FusionKernel, always, fuse_variables
 from smelt.backends.merged import MergingPair, merging_pairs
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir import dtypes
@@ -25,7 +25,7 @@ from .chunked_pairs import ChunkedPair, chunked
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import reduce_loops
 from .reductions import emit_rows
-from .rows import RowKernel, always, is_line, line_width, narrowest
+from .rows import RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel
 
 #: What a row, or a line of rows, reads within this many bytes stays in cache anyway.
@@ -234,11 +234,11 @@ class MergedRowKernel(RowKernel):
 
             self.start_lines([*firsts, *seconds])
             self.accumulate_steps(steps, at, last, [*firsts, *others])
-            self._each_lane(center)
+            self.each_lane(center)
             self.fetches = False
             self.accumulate_steps(steps, at, last, seconds)
             self.fetches = True
-            self._each_lane(merge)
+            self.each_lane(merge)
 
         def line(_: list[Scalar]) -> list[Scalar]:
             k.loop(None, *self.whole(steps), chunk, step=self.chunk)
@@ -255,10 +255,10 @@ class MergedRowKernel(RowKernel):
                     self._write_lane(self.lines[v][-1:], [x])
 
         self.start_lines(others)
-        self._each_lane(start)
+        self.each_lane(start)
         reduce_loops(k, outer, line, [])
-        self._each_lane(finish)
-        self._provide(accumulators)
+        self.each_lane(finish)
+        self.provide(accumulators)
 
     def _read_lane(self, memory: Memory) -> Scalar:
         return self.k.read(memory, self.lane_offset())

@@ -113,7 +113,7 @@ class NarrowRowKernel(RowKernel):
 
     def _keep_line(self, value: Value, place: Coordinates) -> None:
         k, memory = self.k, self.k.scratch(LINE, compute_dtype(value.dtype))
-        self._each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
+        self.each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
         self._repeat(memory)
         k.provided[value] = functools.partial(self._read_line, memory)
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError
 
 from .relocations import ARM64, X86_64, Patch, RelocationError
 
@@ -40,7 +40,7 @@ _MACHINES = {
 }  # fmt: skip
 
 
-class ObjectError(SmeltError, ValueError):
+class ObjectError(InternalError, ValueError):
     """An object that cannot be loaded here."""
 
 

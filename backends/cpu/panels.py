@@ -177,7 +177,7 @@ class PanelKernel(RowKernel):
         self.panels = panels
         self._offset: Scalar | None = None
 
-    def _each_lane(self, body) -> None:
+    def each_lane(self, body) -> None:
         k, lane, first = self.k, self.lane, self.first
         assert lane is not None and first is not None
 
@@ -227,7 +227,7 @@ class PanelKernel(RowKernel):
         self._fetch_all(loops)
         with k.at_position(lane, first):
             starts = [k.index(linearize(place, m.aval.shape)) for m, place in targets] if pieces else []
-        self._each_lane(each)
+        self.each_lane(each)
         for piece, start, target in zip(pieces, starts, targets):
             copy_out(k, piece, target[0], start, width)
         return []

@@ -7,7 +7,7 @@ from typing import Any
 
 from smelt.backends.control import Storage, bytes_type, places_of
 from smelt.backends.memory import Memory
-from smelt.backends.pipelines import SIMPLIFY
+from smelt.backends.pipelines import sequence, simplified, with_options
 from smelt.ir import dtypes, mlir, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions
@@ -42,10 +42,11 @@ CALLS = 512
 #: Functions with more arguments and results than this take their addresses in one array: of each that is an argument of
 #: its own, MLIR makes a descriptor, and LLVM's time grows with the square of their number.
 WIDE = 64
-_ATTENTION = f"attention={ATTENTION_FEATURES} attention-work={ATTENTION_WORK}"
-FUSE = f"fuse{{contractions=true library={LIBRARY} apart={APART} {_ATTENTION}}}"
+FUSE = with_options(
+    "fuse", contractions=True, library=LIBRARY, apart=APART, attention=ATTENTION_FEATURES, attention_work=ATTENTION_WORK
+)
 #: What makes a module ready for `compile_module`.
-PIPELINE = f"{SIMPLIFY},split-sums,dce,{FUSE},plan-buffers".replace(",canonicalize,", ",sum-taps,canonicalize,", 1)
+PIPELINE = sequence(simplified("sum-taps"), "split-sums", "dce", FUSE, "plan-buffers")
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Fused, fuse_variables
+from smelt.backends.lowering import Fused, always, fuse_variables
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Function
@@ -20,7 +20,7 @@ from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
-from .rows import FEWEST, LINE, RowKernel, always, is_line, line_width, narrowest
+from .rows import FEWEST, LINE, RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 
 #: How many chunks of a line are combined at a time.
@@ -103,7 +103,7 @@ def build_split(
             return
         row.make_lines(row.accumulators)
         row.accumulate_line(space, row.accumulators, bounds=bounds)
-        row._each_lane(
+        row.each_lane(
             lambda: save([[k.read(m, row.lane_offset()) for m in row.lines[a.result]] for a in row.accumulators])
         )
 
@@ -155,15 +155,15 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
 
         def loop(low: Scalar, high: Scalar, many: int) -> None:
             def step(at: Scalar) -> None:
-                row._each_lane(lambda: merged(at, many, row.read_lines(row.accumulators)))
+                row.each_lane(lambda: merged(at, many, row.read_lines(row.accumulators)))
 
             k.loop(None, low, high, step, step=many)
 
-        row._each_lane(lambda: row.write_lines(row.accumulators, states(k.const(0, INDEX))))
+        row.each_lane(lambda: row.write_lines(row.accumulators, states(k.const(0, INDEX))))
         one, several, end = (k.const(n, INDEX) for n in (1, chunks - (chunks - 1) % CHUNKS_AT_ONCE, chunks))
         loop(one, several, CHUNKS_AT_ONCE)
         loop(several, end, 1)
-        row._provide(row.accumulators)
+        row.provide(row.accumulators)
         row.emit_kept()
 
     if lane is not None:

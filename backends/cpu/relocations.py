@@ -9,10 +9,10 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError
 
 
-class RelocationError(SmeltError, ValueError):
+class RelocationError(InternalError, ValueError):
     """An address that does not fit where it should go."""
 
 
@@ -52,11 +52,6 @@ def _absolute(bits: int, signed: bool = False) -> Callable[[int, int, int], int]
 
 def _relative(bits: int) -> Callable[[int, int, int], int]:
     return lambda old, target, place: _fits(target - place, bits, True)
-
-
-def _x86_jump(target: int) -> bytes:
-    """``jmp [rip]``, and the address."""
-    return b"\xff\x25\0\0\0\0" + struct.pack("<Q", target) + b"\xcc\xcc"
 
 
 X86_64 = Patches(

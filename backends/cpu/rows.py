@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Coordinates, Fused, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, always, fuse_variables
 from smelt.backends.plan import Plan, is_static
 from smelt.backends.recompute import Kept, cost_of, values_of_rows, values_to_keep
 from smelt.ir import dtypes
@@ -128,7 +128,7 @@ class RowKernel:
 
     def emit_kept(self) -> None:
         if self.kept:
-            self._each_lane(self._store_all_kept)
+            self.each_lane(self._store_all_kept)
 
     def _store_all_kept(self) -> None:
         for v, memory in self.kept:
@@ -217,7 +217,7 @@ class RowKernel:
 
     # A line of rows: accumulators are kept in memory
 
-    def _each_lane(self, body: Any) -> None:
+    def each_lane(self, body: Any) -> None:
         if self.lane is None or self.first is None or self.last is None:
             body()
         else:
@@ -266,10 +266,10 @@ class RowKernel:
             self._store_full(outputs)
 
         if lane is None or self.first is None or self.last is None:
-            self._each_lane(advance)
+            self.each_lane(advance)
         elif accumulators:
             fetch_line(k, lane, self.first, fetched, self.width)
-            self._each_lane(advance)
+            self.each_lane(advance)
         else:
             emit_line(k, lane, self.first, self.last, targets, element, fetched, self.width)
 
@@ -282,7 +282,7 @@ class RowKernel:
         def several(at: Scalar, many: int) -> None:
             positions = [at + i if i else at for i in range(many)]
             self.before_steps(steps, positions, fetched if many == count else ())
-            self._each_lane(lambda: self.advance(accumulators, steps, positions))
+            self.each_lane(lambda: self.advance(accumulators, steps, positions))
 
         rest = low
         if count > 1:
@@ -338,7 +338,7 @@ class RowKernel:
                     self.k.write(x, memory, self.lane_offset())
 
         if accumulators:
-            self._each_lane(start)
+            self.each_lane(start)
 
     def _fetched(
         self, accumulators: Sequence[Accumulator], outputs: Sequence[tuple[Value, Memory]], steps: Fused | None,
@@ -356,7 +356,7 @@ class RowKernel:
     def _line_stage(self, space, accumulators, outputs) -> None:
         self._keep_values_of_rows(accumulators, outputs)
         self.accumulate_line(space, accumulators, outputs)
-        self._provide(accumulators)
+        self.provide(accumulators)
 
     def _keep_values_of_rows(self, accumulators: Sequence[Accumulator], outputs) -> None:
         """Compute what a stage needs of each row of the line, once."""
@@ -367,7 +367,7 @@ class RowKernel:
                 self._room -= room
                 self._keep_line(value, place)
 
-    def _provide(self, accumulators: Sequence[Accumulator]) -> None:
+    def provide(self, accumulators: Sequence[Accumulator]) -> None:
         """Results lie in the lines of their accumulators."""
         for a in accumulators:
             self.k.provided[a.result] = functools.partial(self._read_line, self.lines[a.result][-1])
@@ -375,7 +375,7 @@ class RowKernel:
     def _keep_line(self, value: Value, place: Coordinates) -> None:
         """Compute a value of each row of the line, once."""
         k, memory = self.k, self.k.scratch(self.room, compute_dtype(value.dtype))
-        self._each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
+        self.each_lane(lambda: k.write(k.value(value, place), memory, self.lane_offset()))
         k.provided[value] = functools.partial(self._read_line, memory)
 
     def _read_line(self, memory: Memory, place: Coordinates) -> Scalar:
@@ -404,11 +404,6 @@ def steps_at_once(accumulators: Sequence[Accumulator]) -> int:
     """At how many steps a line is accumulated at a time: fewer where each takes much code."""
     cost = sum(cost_of(a.op.operands[0]) for a in accumulators) + len(accumulators)
     return max(1, min(MOST_STEPS, int(STEPS_COST / cost)))
-
-
-def always(x: Scalar) -> Callable[[Coordinates], Scalar]:
-    """A value that is the same at every index."""
-    return lambda place: x
 
 
 def is_line(plan: Plan) -> bool:

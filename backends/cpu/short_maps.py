@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.plan import Plan, always_inside
@@ -16,7 +17,7 @@ from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from .donations import in_place
-from .kernel import KernelModule
+from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import Read, emit_line, follows
@@ -45,38 +46,13 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
     found = _in_other_order(plan, rows, inner)
     if not found or not all(follows(linearize(plan.places[v], v.shape), flat) for v in body.returns):
         return None
-
     nest = Nest.plan([*loops[:-2], flat], lanes=True, tile=tile)
     k, outputs, lo, hi = start_kernel(module, name, body)
     memories = {(v, at): k.scratch(tile + LANES, compute_dtype(v.dtype)) for v, at in found}
-
-    def lay_out(v: Value, at: Coordinates, first: Scalar, last: Scalar) -> None:
-        """An operand's elements of the rows first … last."""
-        zero, end, memory = k.const(0, INDEX), k.const(inner.extent, INDEX), memories[v, at]
-
-        def element(row: Scalar, j: Scalar) -> None:
-            k.write(k.load(v, at), memory, row + j)
-
-        def repeat(row: Scalar) -> None:
-            """One element for the row, by vectors: what the last of them has too much the next row overwrites."""
-            x = k.load(v, at)
-            with k.vectors(LANES):
-                everywhere = k.spread(x)
-                k.loop(None, zero, end, lambda j: k.store_vector(everywhere, memory, row + j), step=LANES)
-
-        def fill(i: Scalar) -> None:
-            row = (i - first) * inner.extent
-            if _moves(v, at, inner) or v.dtype.kind == "b":
-                k.loop(inner, zero, end, lambda j: element(row, j))
-            else:
-                k.bind(inner, zero)
-                repeat(row)
-
-        k.loop(rows, first, last, fill)
-
+    laid_out = _LaidOut(k, rows, inner, memories)
     same = [(v, at) for v, at in found if not any(_moves(v, at, loop) for loop in loops[:-1])]
     for v, at in same:
-        lay_out(v, at, k.const(0, INDEX), k.const(tile // inner.extent, INDEX))
+        laid_out.fill(v, at, k.const(0, INDEX), k.const(tile // inner.extent, INDEX))
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     reads = [Read(k.memory[v], at) for v, at in plan.loads if (v, at) not in memories]
 
@@ -84,7 +60,7 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
         for v, at in found:
             if (v, at) not in same:
                 length = k.const(inner.extent, INDEX)
-                lay_out(v, at, *(k.op("arith.divui", [bound, length], INDEX) for bound in (first, last)))
+                laid_out.fill(v, at, *(k.op("arith.divui", [bound, length], INDEX) for bound in (first, last)))
 
         def values() -> list[Scalar]:
             there = k.loops[flat.names[0]][1] - first
@@ -97,6 +73,41 @@ def build_short_map(module: KernelModule, name: str, plan: Plan, loops: Sequence
     emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], in_place=in_place(plan))
+
+
+@dataclass(frozen=True)
+class _LaidOut:
+    """Operands as the loop over both goes: by value and place, memory for a block of each."""
+
+    k: CpuKernel
+    rows: Fused
+    inner: Fused
+    memories: dict[tuple[Value, Coordinates], Memory]
+
+    def fill(self, v: Value, at: Coordinates, first: Scalar, last: Scalar) -> None:
+        """Lay out an operand's elements of the rows first … last."""
+        k, inner, memory = self.k, self.inner, self.memories[v, at]
+        zero, end = k.const(0, INDEX), k.const(inner.extent, INDEX)
+
+        def element(row: Scalar, j: Scalar) -> None:
+            k.write(k.load(v, at), memory, row + j)
+
+        def repeat(row: Scalar) -> None:
+            """One element for the row, by vectors: what the last of them has too much the next row overwrites."""
+            x = k.load(v, at)
+            with k.vectors(LANES):
+                everywhere = k.spread(x)
+                k.loop(None, zero, end, lambda j: k.store_vector(everywhere, memory, row + j), step=LANES)
+
+        def line(i: Scalar) -> None:
+            row = (i - first) * inner.extent
+            if _moves(v, at, inner) or v.dtype.kind == "b":
+                k.loop(inner, zero, end, lambda j: element(row, j))
+            else:
+                k.bind(inner, zero)
+                repeat(row)
+
+        k.loop(self.rows, first, last, line)
 
 
 def _in_other_order(plan: Plan, rows: Fused, inner: Fused) -> list[tuple[Value, Coordinates]]:

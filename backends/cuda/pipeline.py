@@ -7,8 +7,8 @@ from smelt.ir.settings import settings
 from smelt.passes.kernels import place
 
 from ..gpu.custom import LIBRARY_LANGUAGE
+from ..gpu.pipeline import gpu_pipeline
 from ..gpu.schedules.calls import call_of
-from ..metal.program import PIPELINE_WITH_FLOAT64
 from . import dnn, installed, products
 
 
@@ -18,10 +18,14 @@ def _takes(op: OpView) -> bool:
 
 
 place.libraries["nvidia"] = _takes
-PIPELINE = PIPELINE_WITH_FLOAT64.replace("kernels=msl", f"kernels=msl,{LIBRARY_LANGUAGE} library=nvidia")
-#: Where there is cuDNN, gradients of convolutions with strides are one convolution of its, and not one for each phase.
-if settings.libraries and dnn.library() is not None:
-    PIPELINE = PIPELINE.replace(",canonicalize,", ",canonicalize{without=conv-of-spread-input},", 1)
-#: Where there is cuBLASLt, products of 16 bits have rows that it reads quickly.
-if settings.libraries and products.library() is not None:
-    PIPELINE = PIPELINE.replace(",recompute-attention", ",pad-products,recompute-attention", 1)
+PIPELINE = gpu_pipeline(
+    lacking=("complex128",),
+    languages=("msl", LIBRARY_LANGUAGE),
+    library="nvidia",
+    # Simdgroup matrices of 32 bits are many instructions here, which take long to compile: a library makes those
+    # products of attention's gradient.
+    half_gradients=True,
+    pads_products=settings.libraries and products.library() is not None,
+    # cuDNN makes one convolution of the gradient of one with strides, where there would be one for each phase.
+    without="conv-of-spread-input" if settings.libraries and dnn.library() is not None else None,
+)

@@ -7,25 +7,14 @@ from typing import Any
 from smelt.ir.errors import IRError
 
 from ..gpu import program
-from ..gpu.devices import ATTENTION_FEATURES, GPUS, GRADIENT_FEATURES, METAL
+from ..gpu.devices import GPUS
 from ..gpu.library import DeviceLibrary
+from ..gpu.pipeline import gpu_pipeline
 from ..gpu.program import Program
-from ..pipelines import SIMPLIFY
 from .emit import emit
 
-#: What makes a module ready for `compile_module`. Metal has neither float64 nor complex128; what libraries compute,
-#: and ops of no kind, have no kernels.
-PIPELINE = (
-    f"{SIMPLIFY},select,recompute-attention{{features={GRADIENT_FEATURES}}},split-sums,dce,"
-    "place{dtypes=f64,complex128 kinds=library,opaque kernels=msl},"
-    f"loops{{max-buffers={METAL.max_buffers}}},"
-    f"fuse{{contractions=true max-buffers={METAL.max_buffers} shared-rows=true flops-per-byte=4 "
-    f"attention={ATTENTION_FEATURES} chains=true}},"
-    "plan-buffers"
-)
-#: The same for NVIDIA GPUs, which have float64. Their simdgroup matrices of 32 bits are many instructions, which take
-#: long to compile: there products of attention's gradient are left to a library.
-PIPELINE_WITH_FLOAT64 = PIPELINE.replace("f64,", "", 1).replace("attention{", "attention{half=true ", 1)
+#: What makes a module ready for `compile_module`.
+PIPELINE = gpu_pipeline()
 
 
 def compile_module(module: Any, gpu: str | None = None, library: DeviceLibrary | None = None) -> Program:

@@ -70,7 +70,7 @@ def to_stablehlo(fun: Callable[..., Any], *args: Any, bytecode: bool = False) ->
     Raises:
         IRError: an op that StableHLO has nothing for (eigenvalues, code of the user): the message names it and its
             line. TraceError: the function asks for a value. TreeError: a result is neither an array nor None.
-            MissingPackageError: MLIR bindings without StableHLO.
+            MissingPackageError: MLIR bindings without StableHLO. ArgumentTypeError: `bytecode` is no bool.
 
     >>> import smelt
     >>> text = smelt.to_stablehlo(lambda x: smelt.exp(x).sum(), smelt.zeros(3))

@@ -452,6 +452,9 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, *, stream: StreamOrDe
 def diag_indices(n: int, ndim: int = 2, *, stream: StreamOrDevice = None) -> tuple[array, ...]:
     """The indices, int32, of the main diagonal of an array with `ndim` axes of n elements.
 
+    Raises:
+        AttributeValueError: more than 64 axes.
+
     >>> import smelt
     >>> smelt.diag_indices(2)
     (array([0, 1], dtype=int32), array([0, 1], dtype=int32))

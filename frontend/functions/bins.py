@@ -1,4 +1,4 @@
-"""Bins of one width, whose elements find them by arithmetic."""
+"""What counts have in common; bins of one width, whose elements find them by arithmetic."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.errors import DTypeError, at_user_line
 
 from ..lazy.arrays import array, convert
+from ..lazy.movement import filled
 from .arithmetic import clip
-from .logic import logical_and
+from .logic import logical_and, where
 from .rounding import floor
 
-#: So many bins at most: the arithmetic is off by one then, and no more.
-MOST = 1 << 16
+#: Bins that a function makes at most.
+MOST_BINS = 1 << 28
+#: Bins of one width that are found by arithmetic, at most: it is off by one then, and no more.
+MOST_EVEN = 1 << 16
+
+
+def require_real(name: str, *xs: array) -> None:
+    """Raise DTypeError for complex numbers."""
+    for x in xs:
+        if x.dtype.is_complex:
+            raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
+
+
+def counted(places: array, valid: array, weights: array, size: int) -> array:
+    """The sums of the weights at each of `size` places."""
+    zero = filled(weights.shape, 0, weights.dtype)
+    return filled((size,), 0, weights.dtype).at[where(valid, places, 0)].add(where(valid, weights, zero))
 
 
 def are_even(x: array, bins: Any, limits: Any) -> bool:
     """Whether bins are of one width that is known, and much more than the rounding of their edges."""
-    if isinstance(bins, (array, np.ndarray, list, tuple)) or limits is None or int(bins) > MOST:
+    if isinstance(bins, (array, np.ndarray, list, tuple)) or limits is None or int(bins) > MOST_EVEN:
         return False
     first, last = map(float, limits)
     precision = float(np.finfo(x.dtype.numpy).eps) * max(abs(first), abs(last))

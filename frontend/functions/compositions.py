@@ -19,7 +19,7 @@ from ..lazy.arrays import (
 from ..lazy.core import remembered, remembered_numbers
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
-from .reductions import Axis, _extremum, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
+from .reductions import Axis, extremum_of, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
 
 __all__ = ["logaddexp", "logsumexp", "softmax"]
 
@@ -46,7 +46,7 @@ def softmax(
     dtype = x.dtype
     if precise:
         x = widened(x)
-    top = _extremum("softmax", "reduce_max", x, axes, True)
+    top = extremum_of("softmax", "reduce_max", x, axes, True)
     top = broadcast_to_shape(emit_elementwise(ops["stop_gradient"], top), x.shape)
     powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, top))
     total = broadcast_to_shape(reduce_axes("reduce_sum", powers, axes, True), x.shape)
@@ -73,7 +73,7 @@ def logsumexp(
     axes = normalize_axes("logsumexp", x, axis)
     dtype = x.dtype
     x = widened(x)
-    top = _extremum("logsumexp", "reduce_max", x, axes, True)
+    top = extremum_of("logsumexp", "reduce_max", x, axes, True)
     # The shift: the maximum, but 0 where it is infinite or NaN, which must not cancel.
     size = emit_elementwise(ops["abs"], top)
     infinity = constant(math.inf, size.dtype, top.shape)

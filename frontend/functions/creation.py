@@ -237,7 +237,7 @@ def arange(
 
     Raises:
         AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
-        ArgumentTypeError: no number is given.
+        ArgumentTypeError: no number is given. DTypeError: bools.
 
     >>> import smelt
     >>> smelt.arange(3)
@@ -491,6 +491,9 @@ def _window(name: str, function: Callable[..., Any], formula: str, example: str,
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.
+
+    Raises:
+        AttributeValueError: more than 2**28 points.
 
     >>> import smelt
     >>> smelt.{name}({points})

@@ -62,6 +62,9 @@ def diagonal_of(name: str, x: array, offset: int, axis1: int, axis2: int) -> arr
 def diag(a: ArrayLike, /, k: int = 0, *, stream: StreamOrDevice = None) -> array:
     """The k-th diagonal of a matrix, or a matrix with a vector as its k-th diagonal.
 
+    Raises:
+        ShapeError: neither a vector nor a matrix.
+
     >>> import smelt
     >>> smelt.diag(smelt.array([1, 2]), 1)
     array([[0, 1, 0],

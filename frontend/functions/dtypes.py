@@ -94,6 +94,9 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
         kind: a dtype, or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
             ``"real floating"``, ``"complex floating"`` or ``"numeric"``, or a tuple of these.
 
+    Raises:
+        AttributeValueError: there is no such kind.
+
     >>> import smelt
     >>> smelt.isdtype(smelt.bfloat16, ("integral", "real floating"))
     True
@@ -111,6 +114,9 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
 
 def result_type(*arrays_and_dtypes: array | DType | bool | int | float | complex) -> DType:
     """The dtype in which arrays and dtypes meet; Python scalars are weak.
+
+    Raises:
+        AttributeValueError: no arguments.
 
     >>> import smelt
     >>> smelt.result_type(smelt.array([1]), smelt.float16, 2.5)

@@ -1,27 +1,161 @@
-"""Histograms over several variables, under NumPy's names."""
+"""Histograms over one variable and several, under NumPy's names."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 
-from ..lazy.arguments import is_integer, is_list
+from ..lazy.arguments import integer, is_integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, piece, to_shape
+from ..lazy.movement import filled, iota, piece, to_shape
+from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
-from .joining import stack
+from .bins import MOST_BINS, are_even, counted, place_of_even, require_real
+from .joining import concatenate, stack
 from .logic import logical_and, where
+from .reductions import max as largest
+from .reductions import min as smallest
 from .reductions import sum as total
+from .reductions import widened
 from .sorting import searchsorted
-from .statistics import _MOST, _counted, _edges, _floats, _real
 
-__all__ = ["histogram2d", "histogramdd"]
+__all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+
+class Histogram(NamedTuple):
+    """What `histogram` returns."""
+
+    hist: array
+    bin_edges: array
+
+
+def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
+    if not isinstance(bins, (array, np.ndarray, list, tuple)):
+        count = integer(name, "bins", bins, 1)
+        if count > MOST_BINS:
+            raise AttributeValueError(at_user_line(f"smelt.{name}: {shown(bins)} bins are too many"))
+        if limits is None and not x.size:
+            limits = (0.0, 1.0)
+        if limits is None:
+            low, high = smallest(x), largest(x)
+            flat = low == high
+            low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
+        else:
+            if not is_list(limits) or len(limits) != 2:
+                message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
+                raise ArgumentTypeError(at_user_line(message))
+            first, last = (number(name, "range", v) for v in limits)
+            if not (math.isfinite(first) and math.isfinite(last) and first <= last):
+                message = f"smelt.{name}: range must be finite and ascending, is {shown(limits)}"
+                raise AttributeValueError(at_user_line(message))
+            if first == last:
+                first, last = first - 0.5, last + 0.5
+            low, high = (convert(as_array(v, x.dtype), x.dtype) for v in (first, last))
+        steps = iota((count,), 0, x.dtype)
+        return concatenate([steps * ((high - low) / count) + low, to_shape(high, (1,))])
+    edges = as_array(bins)
+    if edges.ndim != 1 or edges.size < 2:
+        raise ShapeError(at_user_line(f"smelt.{name}: bins must be a number or a vector of edges, are {edges.aval}"))
+    require_real(name, edges)
+    return convert(edges, dtypes.promote(x.dtype, dtypes.to_float(edges.dtype)))
+
+
+def _floats(name: str, a: ArrayLike) -> array:
+    """The flattened array to count, in float32 or float64."""
+    x = as_array(a)
+    require_real(name, x)
+    return widened(as_floating(to_shape(x, (x.size,))))
+
+
+@remembered
+def histogram_bin_edges(
+    a: ArrayLike,
+    /,
+    bins: int | ArrayLike = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The edges of the bins of `histogram`.
+
+    >>> import smelt
+    >>> smelt.histogram_bin_edges(smelt.array([0.0, 4.0]), 2)
+    array([0, 2, 4], dtype=float32)
+    """
+    check_stream(stream)
+    return _edges("histogram_bin_edges", _floats("histogram_bin_edges", a), bins, range)
+
+
+@remembered
+def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
+    x = _floats("histogram", a)
+    edges = _edges("histogram", x, bins, limits)
+    count = edges.size - 1
+    heavy = filled(x.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    if heavy.dtype is dtypes.bool_:
+        heavy = convert(heavy, dtypes.int32)
+    if heavy.size != x.size:
+        raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
+    heavy = to_shape(heavy, (x.size,))
+    if x.size:
+        valid = logical_and(x >= edges[0], x <= edges[-1])
+        if are_even(x, bins, limits):
+            place = place_of_even(where(valid, x, edges[0]), edges)
+        else:
+            place = convert(searchsorted(edges, x, "right"), dtypes.int32) - 1
+            place = where(x == edges[-1], count - 1, place)
+        hist = counted(place, valid, heavy, count)
+    else:
+        hist = filled((count,), 0, heavy.dtype)
+    if density:
+        shares = convert(hist, dtypes.promote(dtypes.to_float(hist.dtype), edges.dtype))
+        hist = shares / (edges[1:] - edges[:-1]) / total(shares)
+    return [hist, edges]
+
+
+@flags_checked
+def histogram(
+    a: ArrayLike,
+    /,
+    bins: int | ArrayLike = 10,
+    range: tuple[float, float] | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+    *,
+    stream: StreamOrDevice = None,
+) -> Histogram:
+    """How many elements of the flattened array lie in each bin, and the edges of the bins.
+
+    Bins contain their left end, the last one also its right end. NaN lies in none.
+
+    Args:
+        a: not complex; compared in float32, or in float64 where it is that.
+        bins: how many of equal width, or their edges, ascending.
+        range: the first and last edge of bins of equal width; by default the least and greatest element.
+        density: whether to divide by the number of elements and by the widths, so that the integral is 1.
+        weights: what each element counts, of the shape of a.
+
+    Returns:
+        ``(hist, bin_edges)``: int32, or the dtype of the weights (of floats for a density); float32 or float64.
+        Derivatives by the weights.
+
+    Raises:
+        ShapeError, AttributeValueError, ArgumentTypeError: bins, range or weights that are none.
+
+    >>> import smelt
+    >>> smelt.histogram(smelt.array([1.0, 2.0, 1.0]), bins=2).hist
+    array([2, 1], dtype=int32)
+    """
+    check_stream(stream)
+    return Histogram(*_histogram(a, bins, range, weights, bool(density)))
 
 
 def _each(what: str, given: Any, count: int) -> list[Any]:
@@ -35,9 +169,9 @@ def _each(what: str, given: Any, count: int) -> list[Any]:
 
 
 @remembered
-def _histogram(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
+def _of_rows(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
     x = as_array(sample)
-    _real("histogramdd", x)
+    require_real("histogramdd", x)
     if x.ndim != 2 or not 0 < x.shape[1] <= 64:
         message = f"smelt.histogramdd: sample must be a matrix with a column for each of 1 to 64 variables, is {x.aval}"
         raise ShapeError(at_user_line(message))
@@ -53,7 +187,7 @@ def _histogram(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | N
         values = _floats("histogramdd", piece(x, 1, k, k + 1))
         found = _edges("histogramdd", values, some, limit)
         edges.append(found)
-        if math.prod(e.size - 1 for e in edges) > _MOST:
+        if math.prod(e.size - 1 for e in edges) > MOST_BINS:
             raise AttributeValueError(at_user_line(f"smelt.histogramdd: {shown(bins)} bins are too many"))
         count = found.size - 1
         one = convert(searchsorted(found, values, "right"), dtypes.int32) - 1
@@ -63,7 +197,7 @@ def _histogram(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | N
         place = place * count + where(inside, one, 0)
     counts = tuple(e.size - 1 for e in edges)
     if rows:
-        hist = to_shape(_counted(place, valid, heavy, math.prod(counts)), counts)
+        hist = to_shape(counted(place, valid, heavy, math.prod(counts)), counts)
     else:
         hist = filled(counts, 0, heavy.dtype)
     if density:
@@ -106,7 +240,7 @@ def histogramdd(
            [0, 2]], dtype=int32)
     """
     check_stream(stream)
-    hist, *edges = _histogram(sample, bins, range, weights, bool(density))
+    hist, *edges = _of_rows(sample, bins, range, weights, bool(density))
     return hist, edges
 
 

@@ -173,6 +173,9 @@ def slice(
         start_indices: one integer for each axis in `axes`; the other axes start at 0. A window that
             would leave the array is moved inside.
 
+    Raises:
+        ShapeError: the window is larger than the array.
+
     >>> import smelt
     >>> smelt.slice(smelt.arange(5), smelt.array([2]), (0,), (2,))
     array([2, 3], dtype=int32)
@@ -201,6 +204,9 @@ def slice_update(
     """A copy with a window overwritten that starts at indices known only at run time; see `slice`.
 
     The window has the shape of `update`, and the whole extent of axes of `a` that `update` has not.
+
+    Raises:
+        ShapeError: the window is larger than the array.
 
     >>> import smelt
     >>> smelt.slice_update(smelt.zeros(4), smelt.ones(2), smelt.array([1]), (0,))

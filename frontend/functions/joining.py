@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _stacked(arrays: Sequence[ArrayLike], axis: int) -> array:
     return joined([to_shape(x, (*shape[:along], 1, *shape[along:])) for x in xs], along)
 
 
-def are_cuts(x: Any) -> bool:
+def are_cuts(x: int | Sequence[int]) -> TypeGuard[Sequence[int]]:
     """Whether x says where to split, not into how many pieces."""
     return isinstance(x, (list, tuple, range)) or (isinstance(x, (array, np.ndarray)) and x.ndim > 0)
 
@@ -143,7 +143,7 @@ def split(
     axis = one_axis("split", axis, x.ndim)
     d = x.shape[axis]
     if are_cuts(indices_or_sections):
-        cuts = [integer("split", "an index", i) for i in indices_or_sections]  # type: ignore[union-attr]
+        cuts = [integer("split", "an index", i) for i in indices_or_sections]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
         return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
     count = integer("split", "the number of pieces", indices_or_sections)
@@ -245,6 +245,9 @@ def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: Stre
     """Elements moved by `shift` along an axis; those that leave enter at the other end.
 
     Without `axis` the flattened array is rolled and put back into its shape.
+
+    Raises:
+        ShapeError: not as many shifts as axes.
 
     >>> import smelt
     >>> smelt.roll(smelt.array([1, 2, 3]), 1)

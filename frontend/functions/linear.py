@@ -178,6 +178,9 @@ def addmm(
 def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Sums of products over the last axes: result[i…, j…] = Σₖ a[i…, k] · b[j…, k]. Scalars multiply.
 
+    Raises:
+        ShapeError: last axes of different sizes.
+
     >>> import smelt
     >>> smelt.inner(smelt.array([1, 2]), smelt.array([3, 4]))
     array(11, dtype=int32)
@@ -215,6 +218,9 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
 def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDevice = None) -> array:
     """Sums of products along an axis, the other axes being broadcast; `a` is conjugated if complex.
 
+    Raises:
+        ShapeError: axes of different sizes.
+
     >>> import smelt
     >>> smelt.vecdot(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 1]))
     array([3, 7], dtype=int32)
@@ -245,6 +251,9 @@ def tensordot(
 
     Args:
         axes: how many of the last axes of `a` meet the first of `b`, or a list of axes for each.
+
+    Raises:
+        ShapeError: axes that do not fit to each other, or are no pairs.
 
     >>> import smelt
     >>> smelt.tensordot(smelt.ones((2, 3)), smelt.ones((3, 4)), axes=1).shape
@@ -418,21 +427,24 @@ def _path(labels: Sequence[str], output: str, extents: dict[str, int]) -> list[t
     """Greedily: the pair whose result saves most memory, then the one with the fewest products."""
     if len(labels) == 1:
         return [(0,)]
-    left, path = [set(t) for t in labels], []
+    left = [set(t) for t in labels]
+    path: list[tuple[int, ...]] = []
     users = Counter(itertools.chain(output, *left))  # of each label: terms, and the result
 
     def size(t: set[str]) -> int:
         return math.prod(extents[c] for c in t)
 
     while len(left) > 1:
-        sizes, best = [size(t) for t in left], None
+        sizes = [size(t) for t in left]
+        best: tuple[tuple[int, int], tuple[int, int], set[str]] | None = None
         for i, j in itertools.combinations(range(len(left)), 2):
             met = left[i] | left[j]
             kept = {c for c in met if users[c] > (c in left[i]) + (c in left[j])}
             cost = (size(kept) - sizes[i] - sizes[j], size(met))
             if best is None or cost < best[0]:
                 best = cost, (i, j), kept
-        _, pair, kept = best  # type: ignore[misc]
+        assert best is not None
+        _, pair, kept = best
         for k in pair:
             users.subtract(left[k])
         users.update(kept)

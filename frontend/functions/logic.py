@@ -451,6 +451,9 @@ def where(
 
     Without x and y: where the condition is true, as `smelt.nonzero`, which evaluates it.
 
+    Raises:
+        ArgumentTypeError: one of x and y without the other.
+
     >>> import smelt
     >>> smelt.where(smelt.array([True, False]), smelt.array([1, 2]), 0.5)
     array([1, 0.5], dtype=float32)

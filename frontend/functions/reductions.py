@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -46,11 +47,11 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
     ndim = x.ndim
     if axis is None:
         return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    given: tuple[Any, ...] = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     found = set()
     for a in given:
         try:
-            i = index(a)  # type: ignore[arg-type]
+            i = index(a)
         except TypeError:
             raise ArgumentTypeError(
                 at_user_line(f"smelt.{name}: axis must be an int, a sequence of ints or None, is {shown(axis)}")
@@ -167,7 +168,7 @@ def max(
     check_stream(stream)
     no_out("max", out)
     x = as_array(a)
-    return _extremum("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
+    return extremum_of("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
 
 
 @remembered
@@ -186,7 +187,7 @@ def min(
     check_stream(stream)
     no_out("min", out)
     x = as_array(a)
-    return _extremum("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
+    return extremum_of("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
 
 
 @remembered
@@ -203,12 +204,12 @@ def minmax(
     x = as_array(a)
     axes = normalize_axes("minmax", x, axis)
     return (
-        _extremum("minmax", "reduce_min", x, axes, keepdims),
-        _extremum("minmax", "reduce_max", x, axes, keepdims),
+        extremum_of("minmax", "reduce_min", x, axes, keepdims),
+        extremum_of("minmax", "reduce_max", x, axes, keepdims),
     )
 
 
-def _extremum(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
+def extremum_of(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
     if 0 in [x.shape[i] for i in axes]:
         raise ShapeError(at_user_line(f"smelt.{name}: no elements along axis {axes} of shape {x.shape}"))
     return reduce_axes(op_name, x, axes, keepdims)

@@ -89,6 +89,9 @@ def flatten(a: ArrayLike, /, start_axis: int = 0, end_axis: int = -1, *, stream:
 
     Axes before the first and behind the last stand for these.
 
+    Raises:
+        ShapeError: `start_axis` lies behind `end_axis`.
+
     >>> import smelt
     >>> smelt.flatten(smelt.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -127,6 +130,9 @@ def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: Strea
 @remembered
 def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = None) -> array:
     """Without the given axes, which have one element; by default without all such axes.
+
+    Raises:
+        ShapeError: an axis with more or fewer elements than one.
 
     >>> import smelt
     >>> smelt.squeeze(smelt.ones((1, 3, 1))).shape
@@ -208,6 +214,9 @@ def atleast_3d(*arys: ArrayLike, stream: StreamOrDevice = None) -> array | list[
 def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: StreamOrDevice = None) -> array:
     """Permuted axes: axis i of the result is axis axes[i]; by default in reversed order.
 
+    Raises:
+        ShapeError: not all axes are named.
+
     >>> import smelt
     >>> smelt.transpose(smelt.ones((2, 3, 4)), (0, 2, 1)).shape
     (2, 4, 3)
@@ -228,6 +237,9 @@ permute_dims = transpose
 @remembered
 def matrix_transpose(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The last two axes exchanged.
+
+    Raises:
+        ShapeError: fewer than two axes.
 
     >>> import smelt
     >>> smelt.matrix_transpose(smelt.ones((5, 2, 3))).shape
@@ -259,6 +271,9 @@ def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice 
 @remembered
 def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: StreamOrDevice = None) -> array:
     """Axes moved from `source` to `destination`; the others keep their order.
+
+    Raises:
+        ShapeError: not as many destinations as sources. AxisError: there is no such axis.
 
     >>> import smelt
     >>> smelt.moveaxis(smelt.ones((2, 3, 4)), 0, -1).shape
@@ -294,6 +309,9 @@ def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = 
 @remembered
 def broadcast_to(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None) -> array:
     """Stretched to a shape by NumPy's rule: new axes in front, axes of one element repeated.
+
+    Raises:
+        ShapeError: the array does not broadcast to it.
 
     >>> import smelt
     >>> smelt.broadcast_to(smelt.array([1, 2]), (2, 2))

@@ -188,6 +188,9 @@ def _candidates(x: array, k: int, axis: int) -> array:
 def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevice = None) -> array:
     """The k largest elements along an axis, in ascending order.
 
+    Raises:
+        AttributeValueError: k is greater than the size of the axis, or negative.
+
     >>> import smelt
     >>> smelt.topk(smelt.array([5, 1, 3, 4]), 2)
     array([4, 5], dtype=int32)

@@ -113,6 +113,9 @@ def array_split(
 ) -> list[array]:
     """Pieces along an axis, as `smelt.split`, but sizes may differ by one: the first pieces are the longer ones.
 
+    Raises:
+        ShapeError: more pieces than 2**20. AttributeValueError: none.
+
     >>> import smelt
     >>> smelt.array_split(smelt.arange(5), 2)
     [array([0, 1, 2], dtype=int32), array([3, 4], dtype=int32)]
@@ -120,7 +123,7 @@ def array_split(
     check_stream(stream)
     x = as_array(a)
     if are_cuts(indices_or_sections):
-        return split(x, list(indices_or_sections), axis)  # type: ignore[arg-type]
+        return split(x, list(indices_or_sections), axis)
     axis = one_axis("array_split", axis, x.ndim)
     count = integer("array_split", "indices_or_sections", indices_or_sections, 1)
     if count > 1 << 20:

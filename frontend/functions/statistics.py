@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
-from smelt.ir.flags import flags_checked
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 
-from ..lazy.arguments import integer, is_list, number
+from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, iota, to_shape
+from ..lazy.movement import filled, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
-from .bins import are_even, place_of_even
+from .bins import MOST_BINS, counted, require_real
 from .complex_numbers import conjugate, imag, real
 from .diagonals import diagonal
 from .joining import concatenate
@@ -34,20 +31,7 @@ from .searching import host_values
 from .shaping import matrix_transpose
 from .sorting import searchsorted
 
-__all__ = [
-    "average", "bincount", "corrcoef", "cov", "digitize", "histogram", "histogram_bin_edges",
-    "ptp",
-]  # fmt: skip
-
-#: Bins that a function makes at most.
-_MOST = 1 << 28
-
-
-def _real(name: str, *xs: array) -> None:
-    for x in xs:
-        if x.dtype.is_complex:
-            raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
-
+__all__ = ["average", "bincount", "corrcoef", "cov", "digitize", "ptp"]
 
 # Counts
 
@@ -69,7 +53,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
     """
     check_stream(stream)
     values, edges = as_array(x), as_array(bins)
-    _real("digitize", values, edges)
+    require_real("digitize", values, edges)
     if edges.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.digitize: bins must be a vector, are {edges.aval}"))
     up = convert(searchsorted(edges, values, "left" if right else "right"), dtypes.int32)
@@ -77,12 +61,6 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
         return up
     down = edges.size - convert(searchsorted(edges[::-1], values, "left" if right else "right"), dtypes.int32)
     return where(edges[0] <= edges[-1], up, down)
-
-
-def _counted(places: array, valid: array, weights: array, size: int) -> array:
-    """The sums of the weights at each of `size` places."""
-    zero = filled(weights.shape, 0, weights.dtype)
-    return filled((size,), 0, weights.dtype).at[where(valid, places, 0)].add(where(valid, weights, zero))
 
 
 def bincount(
@@ -130,7 +108,7 @@ def bincount(
         size = max(int(host.max()) + 1 if host.size else 0, least)
     else:
         size = max(integer("bincount", "length", length, 0), least)
-    if size > _MOST:
+    if size > MOST_BINS:
         raise AttributeValueError(at_user_line(f"smelt.bincount: {size} bins are too many"))
     if not size or not values.size:
         return filled((size,), 0, heavy.dtype)
@@ -138,135 +116,7 @@ def bincount(
     wide = dtypes.uint64 if kind is dtypes.uint64 else dtypes.int64 if kind.size >= 4 else dtypes.int32
     places = convert(values, wide)
     valid = logical_and(places >= 0, places < size)
-    return _counted(convert(where(valid, places, 0), dtypes.int32), valid, heavy, size)
-
-
-class Histogram(NamedTuple):
-    """What `histogram` returns."""
-
-    hist: array
-    bin_edges: array
-
-
-def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
-    if not isinstance(bins, (array, np.ndarray, list, tuple)):
-        count = integer(name, "bins", bins, 1)
-        if count > _MOST:
-            raise AttributeValueError(at_user_line(f"smelt.{name}: {shown(bins)} bins are too many"))
-        if limits is None and not x.size:
-            limits = (0.0, 1.0)
-        if limits is None:
-            low, high = smallest(x), largest(x)
-            flat = low == high
-            low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
-        else:
-            if not is_list(limits) or len(limits) != 2:
-                message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
-                raise ArgumentTypeError(at_user_line(message))
-            first, last = (number(name, "range", v) for v in limits)
-            if not (math.isfinite(first) and math.isfinite(last) and first <= last):
-                message = f"smelt.{name}: range must be finite and ascending, is {shown(limits)}"
-                raise AttributeValueError(at_user_line(message))
-            if first == last:
-                first, last = first - 0.5, last + 0.5
-            low, high = (convert(as_array(v, x.dtype), x.dtype) for v in (first, last))
-        steps = iota((count,), 0, x.dtype)
-        return concatenate([steps * ((high - low) / count) + low, to_shape(high, (1,))])
-    edges = as_array(bins)
-    if edges.ndim != 1 or edges.size < 2:
-        raise ShapeError(at_user_line(f"smelt.{name}: bins must be a number or a vector of edges, are {edges.aval}"))
-    _real(name, edges)
-    return convert(edges, dtypes.promote(x.dtype, dtypes.to_float(edges.dtype)))
-
-
-def _floats(name: str, a: ArrayLike) -> array:
-    """The flattened array to count, in float32 or float64."""
-    x = as_array(a)
-    _real(name, x)
-    return widened(as_floating(to_shape(x, (x.size,))))
-
-
-@remembered
-def histogram_bin_edges(
-    a: ArrayLike,
-    /,
-    bins: int | ArrayLike = 10,
-    range: tuple[float, float] | None = None,
-    *,
-    stream: StreamOrDevice = None,
-) -> array:
-    """The edges of the bins of `histogram`.
-
-    >>> import smelt
-    >>> smelt.histogram_bin_edges(smelt.array([0.0, 4.0]), 2)
-    array([0, 2, 4], dtype=float32)
-    """
-    check_stream(stream)
-    return _edges("histogram_bin_edges", _floats("histogram_bin_edges", a), bins, range)
-
-
-@remembered
-def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
-    x = _floats("histogram", a)
-    edges = _edges("histogram", x, bins, limits)
-    count = edges.size - 1
-    heavy = filled(x.shape, 1, dtypes.int32) if weights is None else as_array(weights)
-    if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
-    if heavy.size != x.size:
-        raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
-    heavy = to_shape(heavy, (x.size,))
-    if x.size:
-        valid = logical_and(x >= edges[0], x <= edges[-1])
-        if are_even(x, bins, limits):
-            place = place_of_even(where(valid, x, edges[0]), edges)
-        else:
-            place = convert(searchsorted(edges, x, "right"), dtypes.int32) - 1
-            place = where(x == edges[-1], count - 1, place)
-        hist = _counted(place, valid, heavy, count)
-    else:
-        hist = filled((count,), 0, heavy.dtype)
-    if density:
-        shares = convert(hist, dtypes.promote(dtypes.to_float(hist.dtype), edges.dtype))
-        hist = shares / (edges[1:] - edges[:-1]) / total(shares)
-    return [hist, edges]
-
-
-@flags_checked
-def histogram(
-    a: ArrayLike,
-    /,
-    bins: int | ArrayLike = 10,
-    range: tuple[float, float] | None = None,
-    density: bool = False,
-    weights: ArrayLike | None = None,
-    *,
-    stream: StreamOrDevice = None,
-) -> Histogram:
-    """How many elements of the flattened array lie in each bin, and the edges of the bins.
-
-    Bins contain their left end, the last one also its right end. NaN lies in none.
-
-    Args:
-        a: not complex; compared in float32, or in float64 where it is that.
-        bins: how many of equal width, or their edges, ascending.
-        range: the first and last edge of bins of equal width; by default the least and greatest element.
-        density: whether to divide by the number of elements and by the widths, so that the integral is 1.
-        weights: what each element counts, of the shape of a.
-
-    Returns:
-        ``(hist, bin_edges)``: int32, or the dtype of the weights (of floats for a density); float32 or float64.
-        Derivatives by the weights.
-
-    Raises:
-        ShapeError, AttributeValueError, ArgumentTypeError: bins, range or weights that are none.
-
-    >>> import smelt
-    >>> smelt.histogram(smelt.array([1.0, 2.0, 1.0]), bins=2).hist
-    array([2, 1], dtype=int32)
-    """
-    check_stream(stream)
-    return Histogram(*_histogram(a, bins, range, weights, bool(density)))
+    return counted(convert(where(valid, places, 0), dtypes.int32), valid, heavy, size)
 
 
 # Means and correlations
@@ -336,7 +186,7 @@ def ptp(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: S
     """
     check_stream(stream)
     x = as_array(a)
-    _real("ptp", x)
+    require_real("ptp", x)
     return largest(x, axis, keepdims) - smallest(x, axis, keepdims)
 
 

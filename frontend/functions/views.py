@@ -60,6 +60,9 @@ def contiguous(a: ArrayLike, /, allow_col_major: bool = False, *, stream: Stream
     """The same array: smelt's arrays are contiguous whenever they are in memory. A slice of a large array, which shares
     its memory, is copied, so that the large one can go.
 
+    Raises:
+        ArgumentTypeError: `allow_col_major` is no bool.
+
     >>> import smelt
     >>> smelt.contiguous(smelt.array([1]).T)
     array([1], dtype=int32)
@@ -168,7 +171,7 @@ def as_strided(
         strides: in elements; by default those of a contiguous array of `shape`.
 
     Raises:
-        IndexOutOfRangeError: some element would lie outside of `a`.
+        IndexOutOfRangeError: some element would lie outside of `a`. ShapeError: not as many strides as axes.
 
     >>> import smelt
     >>> smelt.as_strided(smelt.arange(4), (3, 2), (1, 1))

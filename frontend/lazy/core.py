@@ -20,12 +20,13 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SettingError, _internal_files, is_internal
+from smelt.ir.errors import SettingError, internal_files, is_internal
 from smelt.ir.flags import flags_checked
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
@@ -146,8 +147,8 @@ _release = _Release()
 
 def user_place(depth: int) -> Any:
     """The innermost code that does not belong to smelt, from `depth` frames above on, and the place in it."""
-    frame = sys._getframe(depth)
-    internal = _internal_files
+    frame: FrameType | None = sys._getframe(depth)
+    internal = internal_files
     while frame is not None:
         code = frame.f_code
         known = internal.get(code.co_filename)
@@ -155,7 +156,7 @@ def user_place(depth: int) -> Any:
             known = is_internal(frame)
         if not known:
             return (code, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
@@ -488,7 +489,7 @@ native: Any = _native()
 if native is not None:
     native.connect(
         leaf=LEAF, number=NUMBER, no_attrs=NO_ATTRS, state=state, settings=settings.__dict__,
-        internal_files=_internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
+        internal_files=internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
     leaf, evaluated, topological, call = native.leaf, native.evaluated, native.topological, native.call

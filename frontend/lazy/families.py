@@ -274,7 +274,7 @@ def costs_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: S
     size = max([aval.size for aval in (*operands, *results)], key=value_of)
     work = size * max(op.flops, 1.0)
     if not isinstance(op, Contraction):
-        return 1, work, size * (tiers.ELEMENT * max(op.rule_flops, 1.0)) + tiers.OP
+        return 1, work, size * (tiers.ELEMENT * op.rule_cost) + tiers.OP
     product = op.work(*operands, **attrs)
     seconds = product * (tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT) + tiers.OP
     return 1, max(work, product, key=value_of), seconds

@@ -393,7 +393,7 @@ class _Writer:
             return None
         if found is None:
             return None
-        seconds = tiers.ELEMENT * max(op.rule_flops, 1.0)
+        seconds = tiers.ELEMENT * op.rule_cost
         product_at = -1
         if product is not None:
             self.outputs.append(product)

@@ -21,7 +21,7 @@ from smelt.ir import dtypes, locks, symbolic
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
-from smelt.ir.op_program import OpProgram, plain_rule
+from smelt.ir.op_program import OpProgram, Step, plain_rule
 from smelt.ir.settings import settings
 from smelt.ir.strided import READER, Item, StridedGroup, module_of, strided_groups, with_layout
 from smelt.ir.symbolic import has_symbol
@@ -252,7 +252,7 @@ def state_of(program: OpProgram) -> tuple[str, bool]:
     """What `explain` says of a program that `program_of` gave, and whether kernels compute all of its groups."""
     if not isinstance(program, StridedProgram):
         return "nothing in it is a kernel for all sizes", False
-    groups = [step[0] for step in program._steps if type(step[0]) is StridedStep]
+    groups = [step.view for step in program.steps if type(step.view) is StridedStep]
     made = sum([step.has_kernel for step in groups])
     return f"{made} of {len(groups)} kernels for all sizes are there", made == len(groups)
 
@@ -269,7 +269,7 @@ class StridedProgram(OpProgram):
 
     def __init__(self, program: OpProgram, device: Device):
         self.arguments, self.results = program.arguments, program.results
-        self._run_function, self._functions = program._run_function, program._functions
+        self.run_function, self.functions, self.origin = program.run_function, program.functions, None
         layout, found = None, None
         if program.origin is not None:
             sized, values, folded = program.origin
@@ -282,29 +282,28 @@ class StridedProgram(OpProgram):
             layout, folded = _Layout(program), frozenset()
             found = layout.shapes(())
         assert found is not None
-        kept = iter(program._steps)
+        kept = iter(program.steps)
         steps = {place: next(kept) for place in range(layout.steps) if place not in folded}
-        self._frame = program._frame + [None] * layout.more
-        self._returns = layout.returns
-        self._steps = []
+        self.frame = program.frame + [None] * layout.more
+        self.returns = layout.returns
+        self.steps = []
         shapes = iter(found)
         for part, read, first, dead in layout.parts:
             if isinstance(part, int):
                 if part in steps:
-                    view, op, rule, attrs, *_ = steps[part]
-                    self._steps.append((view, op, rule, attrs, read, first, dead))
+                    self.steps.append(steps[part]._replace(read=read, first=first, dead=dead))
                 continue
             group, dtypes_of_results = part
-            items = [Item(s[1], s[3], s[4], s[5]) for s in [steps[i] for i in group.members]]
+            items = [Item(s.op, s.attrs, s.read, s.first) for s in [steps[i] for i in group.members]]
             space, results = next(shapes)
-            last = steps[group.members[-1]][0]
+            last = steps[group.members[-1]].view
             step = StridedStep(group, dtypes_of_results, last, space, results, items, device)
-            self._steps.append((step, step.op, None, {}, read, first, dead))
+            self.steps.append(Step(step, step.op, None, {}, read, first, dead))
         self.groups = layout.groups
 
     @property
     def is_pure(self) -> bool:
-        return all(op.pure and (rule is not None or type(view) is StridedStep) for view, op, rule, *_ in self._steps)
+        return all(s.op.pure and (s.rule is not None or type(s.view) is StridedStep) for s in self.steps)
 
     def _noted(self) -> None:
         """Nothing: steps may come from a family, whose types have symbols, and groups name no values."""
@@ -329,14 +328,14 @@ class _Layout:
     """
 
     def __init__(self, program: OpProgram, numbers: symbolic.Program | None = None):
-        frame = program._frame
+        frame = program.frame
         constant = program.constant_steps
         avals: dict[int, Aval] = dict(enumerate(program.arguments))
         avals.update((i, _aval_of(x)) for i, x in enumerate(frame) if x is not None)
         sized = numbers is not None
-        items = [_item(step, avals, place not in constant, sized) for place, step in enumerate(program._steps)]
+        items = [_item(step, avals, place not in constant, sized) for place, step in enumerate(program.steps)]
         self.steps = len(items)
-        found = strided_groups(items, avals, program._returns)
+        found = strided_groups(items, avals, program.returns)
         chosen = [part for part in found if isinstance(part, StridedGroup)]
         self.groups = len(chosen)
         shapes = [(group.space, [avals[slot].shape for slot in group.results]) for group in chosen]
@@ -355,14 +354,14 @@ class _Layout:
                 placed.append(((part, kinds), read, ends, len(part.results)))
                 ends += len(part.results)
             else:
-                view, _, _, _, read, first, _ = program._steps[part]
-                placed.append((part, tuple([moved.get(i, i) for i in read]), first, len(view.results)))
+                step = program.steps[part]
+                placed.append((part, tuple([moved.get(i, i) for i in step.read]), step.first, len(step.view.results)))
         self.more = ends - len(frame)
-        self.returns = [moved.get(i, i) for i in program._returns]
+        self.returns = [moved.get(i, i) for i in program.returns]
         lasting = {i for i, x in enumerate(frame) if x is not None} | set(self.returns)
         for place in constant:
-            view, _, _, _, _, first, _ = program._steps[place]
-            lasting.update(range(first, first + len(view.results)))
+            step = program.steps[place]
+            lasting.update(range(step.first, step.first + len(step.view.results)))
         self.parts: list[tuple[Any, tuple[int, ...], int, tuple[int, ...]]] = []
         for what, read, first, count in reversed(placed):
             dead = tuple({i for i in (*read, *range(first, first + count)) if i not in lasting})
@@ -383,11 +382,10 @@ def _aval_of(x: Any) -> Aval:
     return Aval(found.shape, dtypes.of(found.dtype))
 
 
-def _item(step: tuple[Any, ...], avals: dict[int, Aval], joins: bool, sized: bool) -> Item:
+def _item(step: Step, avals: dict[int, Aval], joins: bool, sized: bool) -> Item:
     """A step as an item; `avals` gets those of its results. `sized`: whether these may have symbols."""
-    view, op, _, attrs, read, first, _ = step
-    found = [r.aval for r in view.results]
+    found = [r.aval for r in step.view.results]
     if not sized and any(has_symbol(a.shape) for a in found):
-        found = list(op.infer_checked([avals[i] for i in read], attrs))
-    avals.update(zip(range(first, first + len(found)), found))
-    return Item(op, attrs, read, first, joins)
+        found = list(step.op.infer_checked([avals[i] for i in step.read], step.attrs))
+    avals.update(zip(range(step.first, step.first + len(found)), found))
+    return Item(step.op, step.attrs, step.read, step.first, joins)

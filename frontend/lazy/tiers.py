@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 #: What it takes to load the compiler, in seconds.
 LOADING = 0.25
-#: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_flops`), or for each
+#: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_cost`), or for each
 #: multiplication of a matrix product by a BLAS.
 OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
 #: A gradient has so many times the ops of its function.
@@ -337,4 +337,4 @@ def _seconds(node: Node | RecordedNode) -> float:
     if isinstance(op, Contraction):
         return OP + op.work(*avals, **node.attrs) * (PRODUCT if _is_product(node) else ELEMENT)
     size = max([a.size for a in (*avals, *node.avals)], default=0)
-    return OP + ELEMENT * size * max(op.rule_flops, 1.0)
+    return OP + ELEMENT * size * op.rule_cost

@@ -252,6 +252,9 @@ def tree_map_with_path(
 ) -> Any:
     """`tree_map` where `fn` gets the leaf's dotted path first.
 
+    Raises:
+        TreeError: `path` is no text, or the trees differ.
+
     >>> tree_map_with_path(lambda p, x: f"{p}={x}", {"w": [1, 2]})
     {'w': ['w.0=1', 'w.1=2']}
     """
@@ -272,6 +275,9 @@ def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, *, destina
 def tree_flatten(tree: Any, prefix: str, is_leaf: IsLeaf, destination: T) -> T: ...
 def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destination: Any = None) -> Any:
     """Pairs of dotted path and leaf, as a list, or put into `destination` (a list or dict).
+
+    Raises:
+        TreeError: `prefix` is no text, or `destination` no list or dict.
 
     >>> tree_flatten({"a": 1, "b": [2, 3]})
     [('a', 1), ('b.0', 2), ('b.1', 3)]
@@ -295,6 +301,9 @@ def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destinatio
 
 def tree_unflatten(tree: Any) -> Any:
     """The tree of dotted paths and leaves: the inverse of `tree_flatten`. Numbers make lists.
+
+    Raises:
+        TreeError: no pairs of paths and leaves.
 
     >>> tree_unflatten([("a", 1), ("b.0", 2), ("b.1", 3)])
     {'a': 1, 'b': [2, 3]}
@@ -328,6 +337,9 @@ def tree_reduce(
     fn: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
 ) -> Any:
     """Combine the leaves from left to right.
+
+    Raises:
+        TreeError: a tree without leaves, and no initializer.
 
     >>> tree_reduce(lambda s, x: s + x, {"a": 1, "b": [2, 3]}, 0)
     6

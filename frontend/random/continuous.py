@@ -156,7 +156,7 @@ def multivariate_normal(
         dtype: float32.
 
     Raises:
-        ShapeError: shapes that do not fit. TraceError: `cov` is traced by compile or vmap.
+        ShapeError: shapes that do not fit. DTypeError: another dtype. TraceError: `cov` is traced by compile or vmap.
 
     >>> import smelt
     >>> cov = smelt.array([[2.0, 1.0], [1.0, 2.0]])

@@ -50,6 +50,9 @@ def bits(
 ) -> array:
     """Uniformly random unsigned integers of `width` bytes: 1, 2, 4 or 8.
 
+    Raises:
+        AttributeValueError: another width.
+
     >>> import smelt
     >>> smelt.random.bits((2, 3), width=1, key=smelt.random.key(0)).dtype
     smelt.uint8
@@ -176,6 +179,9 @@ def bernoulli(
         p: a number, or a floating array that broadcasts to `shape`.
         shape: of the result; that of `p` by default. key: None draws one from the global state.
 
+    Raises:
+        DTypeError: p is of no floating dtype.
+
     >>> import smelt
     >>> smelt.random.bernoulli(smelt.array([0.0, 1.0]))
     array([False,  True], dtype=bool)
@@ -215,6 +221,7 @@ def categorical(
 
     Raises:
         AttributeValueError: both `shape` and `num_samples`. ShapeError: an axis or shape that does not fit.
+        DTypeError: complex logits.
 
     >>> import smelt
     >>> smelt.random.categorical(smelt.array([[0.0, -float("inf")], [-float("inf"), 0.0]]))

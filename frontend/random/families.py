@@ -25,9 +25,19 @@ from ..lazy.streams import check_stream
 from ..linalg.factors import qr
 from .continuous import normal
 from .discrete import bits, categorical
-from .gamma_family import _normal, _parameters, chisquare
+from .gamma_family import chisquare
 from .keys import checked_key, split
-from .sampling import RANGES, check_range, float_dtype, known_values, shape_of, uniform_open, uniform_unit
+from .sampling import (
+    RANGES,
+    check_range,
+    float_dtype,
+    float_parameters,
+    known_values,
+    normal_unit,
+    shape_of,
+    uniform_open,
+    uniform_unit,
+)
 from .sampling import exponential as unit_exponential
 
 __all__ = [
@@ -55,8 +65,8 @@ def lognormal(
     (2, 3)
     """
     check_stream(stream)
-    target, (middle, spread), shape = _parameters("lognormal", dtype, shape, mean=mean, sigma=sigma)
-    return convert(exp(middle + spread * _normal(checked_key("lognormal", key), shape, middle.dtype)), target)
+    target, (middle, spread), shape = float_parameters("lognormal", dtype, shape, mean=mean, sigma=sigma)
+    return convert(exp(middle + spread * normal_unit(checked_key("lognormal", key), shape, middle.dtype)), target)
 
 
 def cauchy(
@@ -78,7 +88,7 @@ def cauchy(
     (2, 3)
     """
     check_stream(stream)
-    target, (middle, spread), shape = _parameters("cauchy", dtype, shape, loc=loc, scale=scale)
+    target, (middle, spread), shape = float_parameters("cauchy", dtype, shape, loc=loc, scale=scale)
     u = uniform_open(checked_key("cauchy", key), shape, middle.dtype)
     return convert(middle + spread * tan(u * (math.pi / 2)), target)
 
@@ -102,7 +112,7 @@ def logistic(
     (2, 3)
     """
     check_stream(stream)
-    target, (middle, spread), shape = _parameters("logistic", dtype, shape, loc=loc, scale=scale)
+    target, (middle, spread), shape = float_parameters("logistic", dtype, shape, loc=loc, scale=scale)
     first, second = split(checked_key("logistic", key))
     # The logarithm of the quotient of two waiting times
     one, other = (unit_exponential(k, shape, middle.dtype) for k in (first, second))
@@ -123,7 +133,7 @@ def rayleigh(
     (2, 3)
     """
     check_stream(stream)
-    target, (size,), shape = _parameters("rayleigh", dtype, shape, scale=scale)
+    target, (size,), shape = float_parameters("rayleigh", dtype, shape, scale=scale)
     waiting = unit_exponential(checked_key("rayleigh", key), shape, size.dtype)
     return convert(size * sqrt(2 * waiting), target)
 
@@ -147,7 +157,7 @@ def weibull(
     (2, 3)
     """
     check_stream(stream)
-    target, (order, size), shape = _parameters("weibull", dtype, shape, a=a, scale=scale)
+    target, (order, size), shape = float_parameters("weibull", dtype, shape, a=a, scale=scale)
     waiting = unit_exponential(checked_key("weibull", key), shape, order.dtype)
     return convert(size * exp(log(waiting) / where(order > 0, order, math.nan)), target)
 
@@ -170,7 +180,7 @@ def pareto(
     (2, 3)
     """
     check_stream(stream)
-    target, (order,), shape = _parameters("pareto", dtype, shape, a=a)
+    target, (order,), shape = float_parameters("pareto", dtype, shape, a=a)
     waiting = unit_exponential(checked_key("pareto", key), shape, order.dtype)
     return convert(exp(waiting / where(order > 0, order, math.nan)), target)
 
@@ -218,7 +228,7 @@ def triangular(
     """
     check_stream(stream)
     given = {"left": left, "mode": mode, "right": right}
-    target, (low, top, high), shape = _parameters("triangular", dtype, shape, **given)
+    target, (low, top, high), shape = float_parameters("triangular", dtype, shape, **given)
     ends = [known_values(x) for x in given.values()]
     for (one, less), (other, more) in itertools.pairwise(zip(given, ends)):
         if less is not None and more is not None and np.any(less > more):
@@ -249,7 +259,7 @@ def f(
     (2, 3)
     """
     check_stream(stream)
-    target, (above, below), shape = _parameters("f", dtype, shape, dfnum=dfnum, dfden=dfden)
+    target, (above, below), shape = float_parameters("f", dtype, shape, dfnum=dfnum, dfden=dfden)
     first, second = split(checked_key("f", key))
     one = chisquare(above, shape, above.dtype, first) / above
     return convert(one / (chisquare(below, shape, below.dtype, second) / below), target)

@@ -28,16 +28,15 @@ from ..transforms.grad import jvp
 from .keys import checked_key, split
 from .sampling import (
     RANGES,
-    apply,
     check_fits,
     check_range,
     computed_in,
     float_dtype,
+    float_parameters,
     known_values,
+    normal_unit,
     parameter,
-    parameters,
     shape_of,
-    uniform_open,
 )
 from .sampling import exponential as unit_exponential
 
@@ -63,7 +62,7 @@ def exponential(
     (2,)
     """
     check_stream(stream)
-    target, (mean,), shape = _parameters("exponential", dtype, shape, scale=scale)
+    target, (mean,), shape = float_parameters("exponential", dtype, shape, scale=scale)
     return convert(unit_exponential(checked_key("exponential", key), shape, mean.dtype) * mean, target)
 
 
@@ -89,7 +88,7 @@ def gamma(
     array(3, dtype=float32)
     """
     check_stream(stream)
-    target, (order, size), shape = _parameters("gamma", dtype, shape, a=a, scale=scale)
+    target, (order, size), shape = float_parameters("gamma", dtype, shape, a=a, scale=scale)
     return convert(exp(_log_gamma(order, checked_key("gamma", key), shape)) * size, target)
 
 
@@ -108,7 +107,7 @@ def chisquare(
     array(4, dtype=float32)
     """
     check_stream(stream)
-    target, (count,), shape = _parameters("chisquare", dtype, shape, df=df)
+    target, (count,), shape = float_parameters("chisquare", dtype, shape, df=df)
     return convert(exp(_log_gamma(count * 0.5, checked_key("chisquare", key), shape)) * 2, target)
 
 
@@ -128,7 +127,7 @@ def beta(
     array(0.5, dtype=float32)
     """
     check_stream(stream)
-    target, (first, second), shape = _parameters("beta", dtype, shape, a=a, b=b)
+    target, (first, second), shape = float_parameters("beta", dtype, shape, a=a, b=b)
     one, other = split(checked_key("beta", key))
     return convert(sigmoid(_log_gamma(first, one, shape) - _log_gamma(second, other, shape)), target)
 
@@ -147,10 +146,11 @@ def student_t(
     (2, 3)
     """
     check_stream(stream)
-    target, (count,), shape = _parameters("student_t", dtype, shape, df=df)
+    target, (count,), shape = float_parameters("student_t", dtype, shape, df=df)
     one, other = split(checked_key("student_t", key))
     half = count * 0.5
-    return convert(_normal(one, shape, count.dtype) * exp((log(half) - _log_gamma(half, other, shape)) * 0.5), target)
+    scale = exp((log(half) - _log_gamma(half, other, shape)) * 0.5)
+    return convert(normal_unit(one, shape, count.dtype) * scale, target)
 
 
 def dirichlet(
@@ -187,24 +187,11 @@ def dirichlet(
     return convert(softmax(logarithms, axis=-1), target)
 
 
-def _parameters(
-    name: str, dtype: DType | None, shape: Sequence[int] | None, **given: ArrayLike
-) -> tuple[DType, list[array], tuple[int, ...]]:
-    """The dtype of samples; parameters of their shape in the dtype that they are computed in; the shape."""
-    target = float_dtype(name, dtype)
-    found, whole = parameters(name, shape, computed_in(target), **given)
-    return target, found, whole
-
-
-def _normal(key: array, shape: tuple[int, ...], dtype: DType) -> array:
-    return apply("mul", apply("erfinv", uniform_open(key, shape, dtype)), 2.0**0.5)
-
-
 def _log_gamma(a: array, key: array, shape: tuple[int, ...]) -> array:
     """Logarithms of gamma distributed numbers; NaN unless a > 0."""
     first, second, third = split(key, 3)
     several = (TRIALS, *shape)
-    steps = _normal(first, several, a.dtype)
+    steps = normal_unit(first, several, a.dtype)
     limits = unit_exponential(second, several, a.dtype)
     return _chosen(broadcast_to_shape(a, shape), steps, limits, unit_exponential(third, shape, a.dtype))
 

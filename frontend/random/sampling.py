@@ -133,6 +133,15 @@ def computed_in(dtype: DType) -> DType:
     return dtypes.float32 if dtype.size == 2 else dtype
 
 
+def float_parameters(
+    name: str, dtype: DType | None, shape: Sequence[int] | None, **given: ArrayLike
+) -> tuple[DType, list[array], tuple[int, ...]]:
+    """The dtype of samples; `parameters` in the dtype that they are computed in; the shape."""
+    target = float_dtype(name, dtype)
+    found, whole = parameters(name, shape, computed_in(target), **given)
+    return target, found, whole
+
+
 # Short forms for what samplers are made of: scalars in them are part of the program.
 
 
@@ -185,6 +194,11 @@ def uniform_open(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     words = convert(apply("right_shift", random_bits(key, shape, 64), 11), dtypes.int64)
     odd = apply("sub", apply("add", words, words), 2**53 - 1)
     return apply("mul", convert(odd, dtype), 0.5**53)
+
+
+def normal_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
+    """Normal with mean 0 and variance 1."""
+    return apply("mul", apply("erfinv", uniform_open(key, shape, dtype)), 2.0**0.5)
 
 
 @remembered

@@ -468,7 +468,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     Raises:
         ShapeError: arrays of different sizes along `axis`, or without it, or `fn` returns other shapes or
-        dtypes. TreeError: no array, or `fn` returns another structure.
+        dtypes. AxisError: some array has no such axis. TreeError: no array, or `fn` returns another structure.
 
     >>> import smelt
     >>> smelt.associative_scan(smelt.multiply, smelt.array([1, 2, 3, 4]))

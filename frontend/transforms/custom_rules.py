@@ -29,7 +29,7 @@ from .recording import (
     storing,
     tracing,
 )
-from .vmap import _broadcast_axes
+from .vmap import broadcast_axes
 
 
 class RecordedFunction:
@@ -314,7 +314,7 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
         if different := tree.difference(call.raw, outputs, "result"):
             raise TreeError(at_user_line(f"{who} must return outputs in the structure of the result; {different}"))
         outputs = tree.unflatten(call.out.treedef, tree.flatten_like(call.raw, outputs))
-        given, found_axes = tree.flatten(outputs)[0], _broadcast_axes(out_axes, outputs, "out_axes", "result")
+        given, found_axes = tree.flatten(outputs)[0], broadcast_axes(out_axes, outputs, "out_axes", "result")
         outs, dims = [], []
         for i, x in zip(call.out.places, call.out.arrays):
             y, axis = given[i], found_axes[i]

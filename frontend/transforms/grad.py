@@ -296,6 +296,9 @@ def grad(
 
     With `has_aux` it returns ``(gradient, aux)``, where `fun` returns ``(value, aux)``.
 
+    Raises:
+        TreeError: with `has_aux`, `fun` returns no pair. And what `value_and_grad` raises.
+
     >>> import smelt
     >>> smelt.grad(smelt.grad(lambda x: x ** 3))(smelt.array(2.0))
     array(12, dtype=float32)

@@ -198,7 +198,8 @@ def import_function(file: Any, return_metadata: bool = False, *, custom_calls: C
         raises TreeError for arguments that there is no trace for.
 
     Raises:
-        FileFormatError: the file is damaged, or another. OSError: it cannot be read.
+        FileFormatError: the file is damaged, or another. OSError: it cannot be read. ArgumentTypeError: `custom_calls`
+        that are no names.
 
     >>> import smelt, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -77,7 +77,7 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
         prefix = out_axes
         if isinstance(prefix, (tuple, list)) and len(prefix) == 1 and tree.children(result) is None:
             prefix = prefix[0]
-        every = _broadcast_axes(prefix, result, "out_axes", "result")
+        every = broadcast_axes(prefix, result, "out_axes", "result")
         f = record_function(who, parameters, [x._ref for x in outs], keep_outside=True)
         inputs = [x._ref for _, x, _ in mapped] + f.captured
         check_no_escape("smelt.vmap", inputs)
@@ -227,7 +227,7 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         if type(x) is array and (axes is None or type(axes) is int):
             found.append(axes)
             continue
-        leaves = _broadcast_axes(axes, x, "in_axes", f"argument {i}")
+        leaves = broadcast_axes(axes, x, "in_axes", f"argument {i}")
         values = tree.flatten(x)[0]
         if isinstance(axes, int) and values and not any(isinstance(v, array) or v is None for v in values):
             raise TreeError(
@@ -240,7 +240,7 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     return found + [0] * len(tree.flatten(kwargs)[0]) if kwargs else found
 
 
-def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | None]:
+def broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | None]:
     """One axis a leaf of `value`, from a tree that is a prefix of it. Lists and tuples are alike."""
     if axes is None or isinstance(axes, int):
         return [axes] if type(value) is array else [axes] * len(tree.flatten(value)[0])
@@ -267,5 +267,5 @@ def _broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | N
         )
     found: list[int | None] = []
     for step, child, entry in tree.paired(value, axes):
-        found += _broadcast_axes(entry, child, what, path + step)
+        found += broadcast_axes(entry, child, what, path + step)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from ..op import Bool, Cotangents, Flags, Int, Operand, Str, Values, only, requi
 if TYPE_CHECKING:
     from ..builder import Builder, Value
 
+_Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 #: What results are multiplied by, 1, 1/√n or 1/n, and NumPy's names of that: for a transform, and for its inverse.
-SCALES = {"none": ("backward", "forward"), "ortho": ("ortho", "ortho"), "mean": ("forward", "backward")}
+SCALES: dict[str, tuple[_Norm, _Norm]] = {
+    "none": ("backward", "forward"), "ortho": ("ortho", "ortho"), "mean": ("forward", "backward"),
+}  # fmt: skip
 
 
 #: Whether NumPy's transforms write into an array that they are given: from NumPy 2 on.
@@ -75,7 +78,7 @@ class Fft(Library, name="fft"):
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray:
         found = fourier.fft(x, inverse, scale_factor(scale, x.shape[-1]), out)
         if found is None:
-            found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])  # type: ignore[arg-type]
+            found = (np.fft.ifft if inverse else np.fft.fft)(x, norm=SCALES[scale][inverse])
         return found.astype(x.dtype, copy=False)
 
     def host_of_views(self, x: np.ndarray, *, inverse: Bool, scale: Str) -> np.ndarray | None:
@@ -122,7 +125,7 @@ class Rfft(Library, name="rfft"):
     def host_into(self, out: np.ndarray | None, /, x: np.ndarray, *, scale: Str) -> np.ndarray:
         found = fourier.rfft(x, scale_factor(scale, x.shape[-1]), out)
         if found is None:
-            found = np.fft.rfft(x, norm=SCALES[scale][0])  # type: ignore[arg-type]
+            found = np.fft.rfft(x, norm=SCALES[scale][0])
         return found.astype(_complex_of(x), copy=False)
 
     @silent
@@ -178,7 +181,7 @@ class Irfft(Library, name="irfft"):
         if found is None:
             fits = _TAKES_OUT and out is not None and out.dtype == x.real.dtype
             into: dict[str, Any] = {"out": out} if fits else {}
-            found = np.fft.irfft(x, n, norm=SCALES[scale][1], **into)  # type: ignore[arg-type]
+            found = np.fft.irfft(x, n, norm=SCALES[scale][1], **into)
         return found.astype(x.real.dtype, copy=False)
 
     @silent

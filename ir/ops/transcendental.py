@@ -342,11 +342,8 @@ class Erf(Elementwise, name="erf"):
     x: Operand
     accepts = dtypes.FLOATS
     flops = 24.0
+    rule_flops = 85.0  # 34 ns an element
     usual = (dtypes.float64,)
-
-    @property
-    def rule_flops(self) -> float:
-        return 85.0  # 34 ns an element
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -369,11 +366,8 @@ class Erfc(Elementwise, name="erfc"):
     x: Operand
     accepts = dtypes.FLOATS
     flops = 50.0
+    rule_flops = 330.0
     usual = dtypes.FLOATS
-
-    @property
-    def rule_flops(self) -> float:
-        return 330.0
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
@@ -398,11 +392,8 @@ class Erfinv(Elementwise, name="erfinv"):
     accepts = dtypes.FLOATS
     jumps = True
     flops = 40.0
+    rule_flops = 330.0
     usual = dtypes.FLOATS
-
-    @property
-    def rule_flops(self) -> float:
-        return 330.0
 
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:

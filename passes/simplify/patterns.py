@@ -265,15 +265,6 @@ def python_scalar(array: np.ndarray) -> bool | int | float | complex:
     return math.nan if value != value and kind != "c" else value  # one NaN, whatever its sign bit
 
 
-def is_zero(value: Any) -> bool:
-    """Positive zero, or the integer or bool zero."""
-    return value == 0 and not is_negative_zero(value)
-
-
-def is_negative_zero(value: Any) -> bool:
-    return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
-
-
 def is_number(value: Any, wanted: float) -> bool:
     """Whether a constant's value (None: not a constant) is a given nonzero number."""
     return value is not None and value == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
@@ -106,7 +107,7 @@ def _may_repeat(op: Op, count: int, x: Value) -> bool:
     return op.name == "reduce_prod" and x.dtype.is_integer
 
 
-def _exact_multiple(count: int, number: object, dtype: DType) -> bool:
+def _exact_multiple(count: int, number: Any, dtype: DType) -> bool:
     """Whether x · count rounds like any order of adding x `count` times."""
     if dtype.is_integer:
         return True
@@ -115,9 +116,9 @@ def _exact_multiple(count: int, number: object, dtype: DType) -> bool:
     limit = 1 << dtype.digits
     if count & (count - 1) == 0 and count <= 1 << 15:
         return True
-    if isinstance(number, complex) or number is None or number != number or abs(number) > limit:  # type: ignore
+    if isinstance(number, complex) or number is None or number != number or abs(number) > limit:
         return False
-    return number == int(number) and abs(number) * count <= limit and count <= limit  # type: ignore
+    return number == int(number) and abs(number) * count <= limit and count <= limit
 
 
 @pattern("argmax", "argmin")

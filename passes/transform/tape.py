@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smelt.ir.aval import Aval
 from smelt.ir.builder import CALL, Body, Builder, OpView, Value
-from smelt.ir.errors import SmeltError, line_of
+from smelt.ir.errors import InternalError, line_of
 from smelt.ir.op import Op
 from smelt.ir.scopes import Scope
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .listed import ListedModule
 
 
-class NeedsModule(SmeltError):
+class NeedsModule(InternalError):
     """What only the passes can transform, or say what is wrong with."""
 
 

@@ -143,6 +143,16 @@ def test_what_is_loaded_on_use_is_loaded_whole(module: str) -> None:
                 assert function.name == "_import_compiler", f"{module}: {function.name} imports {imports}"
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_no_private_name_of_another(module: str) -> None:
+    path = MODULES[module]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for line, target in imported_modules(tree, module, path.name == "__init__.py"):
+        name = target.rpartition(".")[2]
+        private = name[0] == "_" and not name.endswith("__") and target not in NATIVE
+        assert room_of(target) is None or not private, f"{path.relative_to(ROOT)}:{line}: {target} is private"
+
+
 def test_no_modules_import_each_other() -> None:
     left = {m: {target for _, target, _ in own_imports(path)} for m, path in MODULES.items()}
     while free := [m for m, targets in left.items() if not targets & left.keys()]:

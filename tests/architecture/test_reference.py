@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,20 @@ def test_every_name_has_an_example(module: str) -> None:
     """They are run by test_documents.py."""
     missing = [name for name, value in public(module) if ">>> " not in (inspect.getdoc(value) or "")]
     assert not missing, f"docstrings of {module} without an example"
+
+
+def _raised(function: Any) -> set[str]:
+    """The errors that the body of a function raises, by name."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    calls = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)]
+    return {c.func.id for c in calls if isinstance(c.func, ast.Name) and c.func.id.endswith("Error")}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_function_says_what_it_raises(module: str) -> None:
+    functions = [(name, value) for name, value in public(module) if inspect.isfunction(value)]
+    untold = {name: [e for e in _raised(value) if e not in (inspect.getdoc(value) or "")] for name, value in functions}
+    assert not {name: errors for name, errors in untold.items() if errors}
 
 
 def test_methods_have_examples() -> None:

@@ -122,7 +122,7 @@ def test_one_kernel_serves_all_shapes_and_ranks() -> None:
         x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
         for found, want in zip(run(groups, [x]), ops.run([x])):
             np.testing.assert_allclose(found, want, rtol=1e-6)
-        texts.update(step[0]._group.text for step in groups._steps if isinstance(step[0], StridedStep))
+        texts.update(step.view._group.text for step in groups.steps if isinstance(step.view, StridedStep))
     assert len(texts) == 1
 
 
@@ -178,7 +178,7 @@ def test_operands_may_lie_anywhere(how: int) -> None:
 
 def test_an_access_outside_of_an_array_is_an_error_in_checked_kernels() -> None:
     _, groups = both([Aval((4, 5), F32)], lambda b, x: [b.exp(b.exp(x))])
-    (step,) = [s[0] for s in groups._steps]
+    (step,) = [s[0] for s in groups.steps]
     x = np.zeros((4, 5), np.float32)
     run(groups, [x], check=True)
     binding, kernel = step._bindings[(x.strides,)]

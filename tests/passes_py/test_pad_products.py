@@ -10,8 +10,9 @@ import pytest
 
 import smelt
 from smelt.backends.cpu.program import PIPELINE
+from smelt.passes import Pipeline
 
-WIDE = PIPELINE.replace(",fuse", ",pad-products{work=0 reuse=16},fuse", 1)
+WIDE = Pipeline.parse(PIPELINE).before("fuse", "pad-products{work=0 reuse=16}")
 ROWS, DEPTH, COLUMNS = 40, 24, 61
 INF = float("inf")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.metal.program import PIPELINE_WITH_FLOAT64
+from smelt.backends.gpu.pipeline import gpu_pipeline
 from smelt.backends.pipelines import SIMPLIFY
 from smelt.ir import text
 from smelt.ir.interpreter import Interpreter
@@ -109,5 +109,5 @@ def test_numbers_of_32_bits_on_nvidia() -> None:
         types = [smelt.ShapeDtype((1, 1, 20, 16), dtype)] * 3
         loss = smelt.value_and_grad(lambda *x: smelt.sum(plain(*x).astype(smelt.float32) ** 2), argnums=(0, 1, 2))
         module = smelt.compile(loss).trace(*types).lower().module
-        Pipeline.parse(PIPELINE_WITH_FLOAT64).run(module)
+        Pipeline.parse(gpu_pipeline(("complex128",), half_gradients=True)).run(module)
         assert text.to_text(module).count('smelt.fusion = "chain"') == chains

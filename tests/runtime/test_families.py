@@ -43,10 +43,10 @@ def _described(program: OpProgram) -> Any:
             first,
             view.location if op.tells_line else None,
         )
-        for view, op, rule, attrs, read, first, _ in program._steps
+        for view, op, rule, attrs, read, first, _ in program.steps
     ]
-    frame = [None if x is None else (x.dtype, x.shape, x.tobytes()) for x in program._frame]
-    return steps, frame, program._returns, program.arguments, program.results
+    frame = [None if x is None else (x.dtype, x.shape, x.tobytes()) for x in program.frame]
+    return steps, frame, program.returns, program.arguments, program.results
 
 
 def _elements(aval: Aval) -> np.ndarray:
@@ -82,7 +82,7 @@ class _Both:
         made = body.program(run_function)
         assert _described(found) == _described(made), f"{f.arguments} {transforms}"
         given = [_elements(aval) for aval in made.arguments]
-        if sum(x.size for x in given) > MOST_OF_LIBRARY and any(isinstance(op, Library) for _, op, *_ in made._steps):
+        if sum(x.size for x in given) > MOST_OF_LIBRARY and any(isinstance(op, Library) for _, op, *_ in made.steps):
             return found
         try:
             want = [np.asarray(x) for x in made.run(given)]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from smelt.backends.attention import Attention, analyse_attention
-from smelt.backends.lowering import Fused, divide, fuse_variables
+from smelt.backends.lowering import Fused, always, divide, fuse_variables
 from smelt.ir import dtypes
 from smelt.ir.builder import Function
 from smelt.ir.index import Index, linearize
@@ -223,7 +223,7 @@ class _Attention:
         def logit(i: Scalar, largest: Scalar) -> list[Scalar]:
             at = line + (i - first)
             score = k.read(self.scores, at)
-            k.provided[self.attention.scores] = lambda place: score
+            k.provided[self.attention.scores] = always(score)
             x = k.value(softmax.logits, self.attention.place)
             k.write(x, self.scores, at)
             return [k.maximum(largest, x)]

@@ -35,70 +35,86 @@ FEWEST_LINES = 8
 def build_elements(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """Every element of the result by itself, or a line of them, with the sums in L1, where that is contiguous."""
     k, outputs, lo, hi = start_kernel(module, name, product.body)
-    loops, depth = _free_loops(product), fuse_variables(product.depth.variables, addresses(product))
-    dtype = compute_dtype(product.dtype)
-    operands = (product.lhs, product.rhs)
+    loops = _free_loops(product)
     lanes = has_lines(product)
     nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
-    start = k.const(0, dtype)
-    turned = [o for o in operands if lanes and is_strided(o, loops[-1:])]
-    tiles = {id(o): _Turned(k, o, loops[-1], product.depth) for o in turned}
+    elements = _Elements(k, product, outputs, loops, lanes)
+    if product.result.aval.size:
+        for tile in elements.tiles.values():
+            tile.fill()
+        emit_nest(k, nest, lo, hi, elements.line if lanes else elements.element)
+    k.emit("func.return", [], [])
+    return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
 
-    def read(operand: Operand, inside: bool) -> Scalar:
-        if id(operand) in tiles:
-            return tiles[id(operand)].read()
-        return (replace(operand, access=Access(operand.access.place)) if inside else operand).read(k)
 
-    def step(total: Scalar, inside: bool = False) -> Scalar:
-        return product.rules.accumulate(k, total, *(read(operand, inside) for operand in operands))
+class _Elements:
+    """Elements of a contraction in a kernel.
 
-    def element() -> None:
-        (total,) = reduce_loops(k, depth, lambda carried: [step(carried[0])], [start])
-        store_outputs(k, product, outputs, lambda: total)
+    Attributes:
+        tiles: by identity of an operand whose neighbours along a line lie far apart, that operand turned.
+    """
 
-    def line(first: Any = None, last: Any = None) -> None:
-        if not lanes:
-            element()
-            return
-        lane, lane_names = loops[-1], set(loops[-1].names)
-        guards = [guard for o in operands if id(o) not in tiles for guard in o.access.guards]
+    def __init__(self, k: CpuKernel, product: Product, outputs: list[Memory], loops: list[Fused], lanes: bool):
+        self._k, self._product, self._outputs, self._loops = k, product, outputs, loops
+        self._depth = fuse_variables(product.depth.variables, addresses(product))
+        self._operands = (product.lhs, product.rhs)
+        dtype = compute_dtype(product.dtype)
+        self._start = k.const(0, dtype)
+        turned = [o for o in self._operands if lanes and is_strided(o, loops[-1:])]
+        self.tiles = {id(o): _Turned(k, o, loops[-1], product.depth) for o in turned}
+
+    def _read(self, operand: Operand, inside: bool) -> Scalar:
+        if id(operand) in self.tiles:
+            return self.tiles[id(operand)].read()
+        return (replace(operand, access=Access(operand.access.place)) if inside else operand).read(self._k)
+
+    def _step(self, total: Scalar, inside: bool = False) -> Scalar:
+        read = [self._read(operand, inside) for operand in self._operands]
+        return self._product.rules.accumulate(self._k, total, *read)
+
+    def element(self) -> None:
+        """The element at the current position."""
+        k = self._k
+        (total,) = reduce_loops(k, self._depth, lambda carried: [self._step(carried[0])], [self._start])
+        store_outputs(k, self._product, self._outputs, lambda: total)
+
+    def line(self, first: Any, last: Any) -> None:
+        """The elements first … last of a line: each with its sum in a register, or all with sums in L1."""
+        k, lane = self._k, self._loops[-1]
+        guards = [guard for o in self._operands if id(o) not in self.tiles for guard in o.access.guards]
+        sums = k.scratch(LINE, compute_dtype(self._product.dtype))
 
         def each(body: Callable[[Scalar], Any]) -> None:
             k.loop(lane, first, last, lambda at: body(at - first))
 
-        def steps(_: list[Scalar]) -> list[Scalar]:
-            each(lambda i: k.write(step(k.read(sums, i)), sums, i))
-            return []
-
-        def in_registers(_: Scalar) -> None:
-            totals = [start]
-            unrolled(k, depth, lambda: totals.append(step(totals[-1], inside=True)))
-            store_outputs(k, product, outputs, lambda: totals[-1])
-
-        def in_memory() -> None:
-            each(lambda i: k.write(start, sums, i))
-            reduce_loops(k, depth, steps, [])
-            each(lambda i: store_outputs(k, product, outputs, lambda: k.read(sums, i)))
-
-        sums = k.scratch(LINE, dtype)
-        if k.hasty or product.depth.extent > UNROLLED or not lane_names.isdisjoint(names_of(g.index for g in guards)):
-            in_memory()
+        long = self._product.depth.extent > UNROLLED
+        if k.hasty or long or not set(lane.names).isdisjoint(names_of(g.index for g in guards)):
+            self._in_memory(each, sums)
             return
         conditions: list[Scalar] = []
-        unrolled(k, depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
+        unrolled(k, self._depth, lambda: conditions.extend(x for x in [holds(k, guards)] if x is not None))
         if not conditions:
-            each(in_registers)
+            each(self._in_register)
             return
         inside = functools.reduce(k.logical_and, conditions)  # of all steps: a line in the middle of an image
-        k.when(inside, lambda: each(in_registers))
-        k.when(~inside, in_memory)
+        k.when(inside, lambda: each(self._in_register))
+        k.when(~inside, lambda: self._in_memory(each, sums))
 
-    if product.result.aval.size:
-        for tile in tiles.values():
-            tile.fill()
-        emit_nest(k, nest, lo, hi, line)
-    k.emit("func.return", [], [])
-    return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
+    def _in_register(self, _: Scalar) -> None:
+        totals = [self._start]
+        unrolled(self._k, self._depth, lambda: totals.append(self._step(totals[-1], inside=True)))
+        store_outputs(self._k, self._product, self._outputs, lambda: totals[-1])
+
+    def _in_memory(self, each: Callable[[Callable[[Scalar], Any]], None], sums: Memory) -> None:
+        k = self._k
+
+        def steps(_: list[Scalar]) -> list[Scalar]:
+            each(lambda i: k.write(self._step(k.read(sums, i)), sums, i))
+            return []
+
+        each(lambda i: k.write(self._start, sums, i))
+        reduce_loops(k, self._depth, steps, [])
+        each(lambda i: store_outputs(k, self._product, self._outputs, lambda: k.read(sums, i)))
 
 
 def unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:

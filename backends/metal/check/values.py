@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Collection
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import InternalError
 
 _FRACTION = re.compile(r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fFhH]?|\d+[eE][+-]?\d+")
 _MOST_CHARACTERS = 200
@@ -18,11 +18,11 @@ _BINARY: dict[type, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-class Undeclared(SmeltError):
+class Undeclared(InternalError):
     """An expression names what nobody declares; its text is the name."""
 
 
-class NoInteger(SmeltError):
+class NoInteger(InternalError):
     """An expression that is no integer."""
 
 

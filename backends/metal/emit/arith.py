@@ -285,8 +285,10 @@ def _compare_integers(b: Body, op: Op) -> Expression:
 
 def _is_number(value: Value) -> bool:
     """Whether a float is a constant other than NaN."""
-    constant = value.op is not None and value.op.name == "arith.constant" and _kind(value).lanes == 1
-    return constant and "NAN" not in literals.constant(value.op.attribute("value"), _kind(value)).text  # type: ignore
+    op, kind = value.op, _kind(value)
+    if op is None or op.name != "arith.constant" or kind.lanes != 1:
+        return False
+    return "NAN" not in literals.constant(op.attribute("value"), kind).text
 
 
 def _compare_floats(b: Body, op: Op) -> Expression:

@@ -17,11 +17,12 @@ from smelt.backends.cuda.memory import MEMORY
 from smelt.backends.gpu.devices import GPUS, LIBRARY_LIMITS
 from smelt.backends.gpu.library import Matrix, MatrixProduct
 from smelt.backends.gpu.manifest import Manifest
-from smelt.backends.metal.program import PIPELINE_WITH_FLOAT64
+from smelt.backends.gpu.pipeline import gpu_pipeline
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
+from smelt.passes import Pipeline
 
 from .fake_blas import BIAS, RELU, FakeBlas
 from .fake_driver import FakeDriver
@@ -155,7 +156,9 @@ def test_wide_rows_go_from_product_to_product(blas: FakeBlas, fake: FakeDriver) 
     def loss(x: Any, w: Any, classes: Any) -> Any:
         return smelt.fast.cross_entropy(x @ w, classes).sum()
 
-    pipeline = PIPELINE_WITH_FLOAT64.replace(",recompute", ",pad-products{work=0 reuse=16},recompute")
+    pipeline = Pipeline.parse(gpu_pipeline(("complex128",), half_gradients=True)).before(
+        "recompute-attention", "pad-products{work=0 reuse=16}"
+    )
     step = smelt.compile(smelt.grad(loss, argnums=(0, 1)), pipeline=pipeline)
     given = [smelt.array(a).astype(smelt.bfloat16) for a in (x, w)]
     smelt.eval(given)

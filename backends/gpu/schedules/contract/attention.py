@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.backends.attention import Attention, analyse_attention
+from smelt.backends.lowering import always
 from smelt.ir import dtypes
 from smelt.ir.builder import Function
 from smelt.ir.kinds import Elementwise
@@ -237,7 +238,7 @@ class AttentionKernel(RowTiles):
         for (i, j), matrix in scores.items():
             for e in range(OWN):
                 score = self.matrices.element(matrix, e)
-                k.provided[attention.scores] = lambda place, score=score: score  # type: ignore[misc]
+                k.provided[attention.scores] = always(score)
                 if not (attention.is_placed or self.is_ragged):
                     with k.at_position(product.rows, k.const(0, INDEX)), k.at_position(product.depth, key):
                         x = k.value(attention.softmax.logits, attention.place)
@@ -291,8 +292,8 @@ class AttentionKernel(RowTiles):
                 is_row = k.logical_and(is_first, k.below(row, rows.extent))
 
             def store(row: Scalar = row, largest: Scalar = largest, total: Scalar = total) -> None:
-                k.provided[attention.softmax.maximum.results[0]] = lambda at: largest
-                k.provided[attention.softmax.total.results[0]] = lambda at: total
+                k.provided[attention.softmax.maximum.results[0]] = always(largest)
+                k.provided[attention.softmax.total.results[0]] = always(total)
                 with k.at_position(rows, row):
                     for v, memory in zip(self.product.body.returns, self.epilogue.memories):
                         if v in places:

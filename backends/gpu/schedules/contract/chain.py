@@ -9,14 +9,14 @@ cotangents twice, once for scores and once for sums. What is read of arguments f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.chains import Chain, ChainScore, Load, analyse_chain
 from smelt.backends.contraction import Operand
-from smelt.backends.lowering import Fused
+from smelt.backends.lowering import Coordinates, Fused, always
 from smelt.ir import dtypes
-from smelt.ir.builder import Function
+from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import names_of
 from smelt.ir.scalar import INDEX, Scalar
@@ -214,11 +214,11 @@ class ChainKernel(RowTiles):
         with k.at_position(chain.rows, row), k.at_position(chain.depth, at):
             k.scopes[-1].update(read)
             for score, x in zip(chain.scores, scores):
-                k.provided[score.value] = lambda place, x=x: x  # type: ignore[misc]
+                k.provided[score.value] = always(x)
             if all(end.weights.dtype.size == 2 for end in chain.ends):
                 for op in chain.exponentials:
-                    of, made = op.operands[0], op.results[0]
-                    k.provided[made] = lambda place, of=of: k.fast_exp2(  # type: ignore[misc]
-                        k.value(of, place) * math.log2(math.e)
-                    )
+                    k.provided[op.results[0]] = self._fast_exponential(op.operands[0])
             return [k.value(end.weights, end.place) for end in chain.ends]
+
+    def _fast_exponential(self, x: Value) -> Callable[[Coordinates], Scalar]:
+        return lambda place: self.k.fast_exp2(self.k.value(x, place) * math.log2(math.e))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.backends.contraction import Product
-from smelt.backends.lowering import Fused
+from smelt.backends.lowering import Fused, always
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
 from smelt.ir import dtypes
@@ -61,7 +61,7 @@ class Epilogue:
         return [ScheduledKernel(k.name, [*body.arguments, *body.returns])]
 
     def _values(self, total: Scalar) -> list[Scalar]:
-        self.k.provided[self.product.result] = lambda place: total
+        self.k.provided[self.product.result] = always(total)
         return [self.k.value(v, at) for v, at in self.product.outputs]
 
     def element(self, total: Scalar) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from smelt.backends.attention import Attention
 from smelt.backends.contraction import only_moves
@@ -243,18 +244,10 @@ def _step(
         return None
     if len({x.aval.dtype for x in (*lying[:3], lying[-1])}) > 1 or queries.aval.dtype.size != 2:
         return None
-    axes = _axes(attention, offsets, logits.bound)
-    if axes is None:
+    axes = _Axes.of(attention, offsets, logits.bound)
+    if axes is None or not axes.heads.fit(*(offsets[i] for i in (0, *range(3, len(offsets))))):
         return None
-    batch, heads, groups, rows, depth, features, columns = axes
-    every = _Heads(heads, groups)
-    if not every.fit(*(offsets[i] for i in (0, *range(3, len(offsets))))):
-        return None
-    shared = _Heads(heads, Fused([]))
-    forms = [
-        (batch, every, rows, features), (batch, shared, depth, features), (batch, shared, depth, columns),
-        *[(batch, every, rows, depth)] * (len(lying) - 4), (batch, every, rows, columns),
-    ]  # fmt: skip
+    forms = axes.forms(has_bias=bias is not None)
     tensors = [_tensor(i, x, form, 2 < i < len(lying) - 1) for i, (x, form) in enumerate(zip(lying, forms))]
     if any(x.strides[-1] != 1 for x in tensors):
         return None
@@ -299,30 +292,51 @@ def _stride(offset: Index, loop: Fused) -> int:
     return steps.get(loop.variables[-1][0], 0) if loop.variables else 0
 
 
-def _axes(
-    attention: Attention, offsets: Sequence[Index], bound: Index | None
-) -> tuple[Fused, Fused, Fused, Fused, Fused, Fused, Fused] | None:
-    """Batch, heads of keys, queries' heads of each, queries, keys, and features of both contractions, each along one
-    stride; None where that cannot be."""
-    product, one = attention.product, Fused([])
-    batch = fuse_variables(product.batch.variables, offsets)
-    every = product.rows.variables
-    if bound is not None:  # of one position, and the rest are heads
-        position = [v for v in every if v[0] in names_of([bound])]
-        if len(position) != 1 or every[-1] != position[0] or bound != _causal(*position[0], product.depth.extent):
+_Form: TypeAlias = tuple[Fused, _Heads, Fused, Fused]
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The axes of attention, each along one stride."""
+
+    batch: Fused
+    heads: _Heads
+    queries: Fused
+    keys: Fused
+    features: Fused  #: of queries and keys
+    columns: Fused  #: features of values
+
+    @classmethod
+    def of(cls, attention: Attention, offsets: Sequence[Index], bound: Index | None) -> _Axes | None:
+        """None where that cannot be."""
+        product, one = attention.product, Fused([])
+        batch = fuse_variables(product.batch.variables, offsets)
+        every = product.rows.variables
+        if bound is not None:  # of one position, and the rest are heads
+            position = [v for v in every if v[0] in names_of([bound])]
+            if len(position) != 1 or every[-1] != position[0] or bound != _causal(*position[0], product.depth.extent):
+                return None
+            rows, groups = [Fused(position)], fuse_variables(every[:-1], offsets)
+        else:
+            rows = fuse_variables(every, offsets)
+            rows, groups = rows[-1:], rows[:-1]
+        features = fuse_variables(attention.features.variables, offsets)
+        columns = fuse_variables(product.columns.variables, offsets)
+        if len(batch) > 2 or len(groups) > 1 or len(rows) != 1 or len(features) != 1 or len(columns) != 1:
             return None
-        rows, groups = [Fused(position)], fuse_variables(every[:-1], offsets)
-    else:
-        rows = fuse_variables(every, offsets)
-        rows, groups = rows[-1:], rows[:-1]
-    features = fuse_variables(attention.features.variables, offsets)
-    columns = fuse_variables(product.columns.variables, offsets)
-    if len(batch) > 2 or len(groups) > 1 or len(rows) != 1 or len(features) != 1 or len(columns) != 1:
-        return None
-    shared = groups[0] if groups else one
-    missing = [one] * (2 - len(batch))
-    outer, heads = [*batch, *missing] if groups else [*missing, *batch]
-    return outer, heads, shared, rows[0], product.depth, features[0], columns[0]
+        missing = [one] * (2 - len(batch))
+        outer, of_keys = [*batch, *missing] if groups else [*missing, *batch]
+        heads = _Heads(of_keys, groups[0] if groups else one)
+        return cls(outer, heads, rows[0], product.depth, features[0], columns[0])
+
+    def forms(self, has_bias: bool) -> list[_Form]:
+        """The axes of queries, keys, values, the bias and the result."""
+        batch, heads, own = self.batch, self.heads, _Heads(self.heads.keys, Fused([]))
+        bias: list[_Form] = [(batch, heads, self.queries, self.keys)] if has_bias else []
+        return [
+            (batch, heads, self.queries, self.features), (batch, own, self.keys, self.features),
+            (batch, own, self.keys, self.columns), *bias, (batch, heads, self.queries, self.columns),
+        ]  # fmt: skip
 
 
 def _causal(name: str, extent: int, keys: int) -> Index:
@@ -330,7 +344,7 @@ def _causal(name: str, extent: int, keys: int) -> Index:
     return Index.variable(name, extent) - Index.variable("k0", keys)
 
 
-def _tensor(buffer: int, x: _Lying, form: tuple[Fused, _Heads, Fused, Fused], is_bias: bool) -> Tensor:
+def _tensor(buffer: int, x: _Lying, form: _Form, is_bias: bool) -> Tensor:
     """An array of four axes; of a bias, those along which all elements are one have one."""
     batch, heads, rows, columns = form
     shape = [batch.extent, heads.extent, rows.extent, columns.extent]

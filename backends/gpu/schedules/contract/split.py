@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from smelt.backends.contraction import VECTOR, Product
-from smelt.backends.lowering import Fused
+from smelt.backends.lowering import Fused, always
 from smelt.backends.memory import Memory
 from smelt.ir.aval import Aval
 from smelt.ir.index import Index
@@ -138,7 +138,7 @@ class Shares(Epilogue):
         def store(at: Scalar, total: Scalar) -> None:
             inner = bind_loops(k, [product.batch, product.rows], product.columns.extent, at)
             k.bind(product.columns, inner)
-            k.provided[product.result] = lambda place: total
+            k.provided[product.result] = always(total)
             values = [k.value(v, place) for v, place in product.outputs]
             for x, memory, (_, place) in zip(values, memories, product.outputs):
                 k.store(x, memory, place)

@@ -93,7 +93,10 @@ class InScalars(Carried):
     def provide(self, states: Sequence[RowState], carried: Sequence[Scalar]) -> None:
         for s, own in zip(states, deal(states, carried)):
             for v in s.results:
-                self.k.provided[v] = lambda place, s=s, v=v, own=own: s.partial(self.k, v, own)  # type: ignore[misc]
+                self.k.provided[v] = self._reader(s, v, own)
+
+    def _reader(self, s: RowState, v: Value, own: Sequence[Scalar]) -> Callable[[Coordinates], Scalar]:
+        return lambda place: s.partial(self.k, v, own)
 
     def of_row(self, states: Sequence[RowState], carried: Sequence[Scalar], j: Scalar | None) -> Sequence[Scalar]:
         return carried

@@ -184,10 +184,7 @@ class Combiner:
         width = self.width if arrays else 1
         dtypes = [d for s in states for d in s.state]
         memories = [self._memory(n, parts * team.across * width, d) for n, d in enumerate(dtypes)]
-
-        def offset(j: Scalar | None, which: Scalar) -> Scalar:
-            row = which if j is None else j * parts + which
-            return row * team.across + self.member
+        offset = self._column_offset
 
         def write(j: Scalar | None) -> None:
             own = [k.read(m, j or k.const(0, INDEX)) for a in arrays for m in a] if arrays else carried
@@ -200,20 +197,8 @@ class Combiner:
             k.when(k.below(k.lane(), team.across), lambda: repeat(width, write))
         k.barrier()
 
-        def of_first(j: Scalar | None) -> list[Scalar]:
-            return [k.read(m, offset(j, k.const(0, INDEX))) for m in memories]
-
-        def merged(j: Scalar | None) -> list[Scalar]:
-            def step(which: Scalar, *own: Scalar) -> list[Scalar]:
-                new = deal(states, [k.read(m, offset(j, which)) for m in memories])
-                return [x for s, a, b in zip(states, deal(states, own), new) for x in s.merge(k, a, b)]
-
-            found = k.for_(k.const(1, INDEX), k.const(parts, INDEX), step, of_first(j))
-            name_carried(k, found, short_name(states) and f"{self.whole}_{short_name(states)}")
-            return found
-
         def merge_own(j: Scalar) -> None:
-            for m, x in zip(memories, merged(j)):
+            for m, x in zip(memories, self._merged_column(states, memories, j)):
                 k.write(x, m, offset(j, k.const(0, INDEX)))
 
         shared = len(dtypes) > len(states)  # what merges at some cost is merged once, and then read by all lines
@@ -222,7 +207,7 @@ class Combiner:
             k.barrier()
 
         def read(j: Scalar | None) -> list[Scalar]:
-            found = of_first(j) if shared else merged(j)
+            found = self._first_of_column(memories, j) if shared else self._merged_column(states, memories, j)
             if not arrays:
                 return found
             for m, x in zip((m for a in arrays for m in a), found):
@@ -233,6 +218,28 @@ class Combiner:
             repeat(width, read)
             return []
         return read(None)
+
+    def _column_offset(self, j: Scalar | None, which: Scalar) -> Scalar:
+        """Where a part of a column lies: that of the thread's j-th, or of its only one."""
+        row = which if j is None else j * self.parts + which
+        return row * self.team.across + self.member
+
+    def _first_of_column(self, memories: Sequence[Memory], j: Scalar | None) -> list[Scalar]:
+        return [self.k.read(m, self._column_offset(j, self.k.const(0, INDEX))) for m in memories]
+
+    def _merged_column(
+        self, states: Sequence[RowState], memories: Sequence[Memory], j: Scalar | None
+    ) -> list[Scalar]:
+        """The states of all parts of a column, merged one after the other."""
+        k = self.k
+
+        def step(which: Scalar, *own: Scalar) -> list[Scalar]:
+            new = deal(states, [k.read(m, self._column_offset(j, which)) for m in memories])
+            return [x for s, a, b in zip(states, deal(states, own), new) for x in s.merge(k, a, b)]
+
+        found = k.for_(k.const(1, INDEX), k.const(self.parts, INDEX), step, self._first_of_column(memories, j))
+        name_carried(k, found, short_name(states) and f"{self.whole}_{short_name(states)}")
+        return found
 
 
 def _powers(limit: int) -> list[int]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from smelt.backends.memory import Memory
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
@@ -292,6 +293,49 @@ def _store(
     tile.each_slot(store)
 
 
+class _Shares(NamedTuple):
+    """What a tile has of each of two runs: where that begins in the source, how much is of the first and of both."""
+
+    from_a: Scalar
+    from_b: Scalar
+    taken_a: Scalar
+    taken: Scalar
+
+
+def _shares(
+    k: GpuKernel, keys: Memory, flat: Layout, row: Scalar, start: Scalar, width: int, size: int, end: Scalar
+) -> _Shares:
+    """The shares of the `size` elements from `start` on; found by bisection. `end`: the last element of the source."""
+    n = flat.length
+
+    def least(x: Scalar, y: Scalar) -> Scalar:
+        return k.op("arith.minui", [x, y], INDEX)
+
+    with k.named("within"):
+        within = start & (2 * width - 1)
+    pair, limit = start - within, k.const(n, INDEX)
+    with k.named("count_a"):
+        count_a = least(limit - pair, k.const(width, INDEX))
+    with k.named("count"):
+        count = least(limit - pair, k.const(2 * width, INDEX))
+    count_b = count - count_a
+    with k.named("first_a"):
+        first_a = plus(times(row, n), pair)
+    first_b = first_a + count_a
+    ends = [within, least(within + size, count)]
+
+    def goes_on(which: int, mid: Scalar) -> Scalar:
+        """Whether the element `mid` of the first run comes before the other's last."""
+        x = k.read(keys, least(first_a + mid, end))
+        return ~comes_before(k, k.read(keys, least(first_b + (ends[which] - 1 - mid), end)), x)
+
+    zero = k.const(0, INDEX)
+    ranges = [(k.select(k.below(count_b, x), x - count_b, zero), least(x, count_a)) for x in ends]
+    from_a, to_a = bisect(k, ranges, goes_on)
+    taken_a, taken = to_a - from_a, ends[1] - ends[0]
+    return _Shares(first_a + from_a, first_b + (within - from_a), taken_a, taken)
+
+
 def _merge_kernel(
     module: GpuModule, what: Sorted, shape: TileShape, width: int, source: Pair, flat: Layout, target: Pair,
     out: Layout,
@@ -306,47 +350,23 @@ def _merge_kernel(
     groups = max(1, min(k.gpu.groups, blocks))
     end = k.const(flat.size - 1, INDEX)
 
-    def least(x: Scalar, y: Scalar) -> Scalar:
-        return k.op("arith.minui", [x, y], INDEX)
-
     def each(at: Scalar) -> None:
         row, number = split(k, at, tiles, "row", "tile", flat.rows > 1)
         with k.named("start"):
             start = times(number, size)
-        with k.named("within"):
-            within = start & (2 * width - 1)
-        pair, limit = start - within, k.const(n, INDEX)
-        with k.named("count_a"):
-            count_a = least(limit - pair, k.const(width, INDEX))
-        with k.named("count"):
-            count = least(limit - pair, k.const(2 * width, INDEX))
-        count_b = count - count_a
-        with k.named("first_a"):
-            first_a = plus(times(row, n), pair)
-        first_b = first_a + count_a
-        ends = [within, least(within + size, count)]
-
-        def goes_on(which: int, mid: Scalar) -> Scalar:
-            """Whether the element `mid` of the first run comes before the other's last."""
-            x = k.read(keys, least(first_a + mid, end))
-            return ~comes_before(k, k.read(keys, least(first_b + (ends[which] - 1 - mid), end)), x)
-
-        zero = k.const(0, INDEX)
-        ranges = [(k.select(k.below(count_b, x), x - count_b, zero), least(x, count_a)) for x in ends]
-        from_a, to_a = bisect(k, ranges, goes_on)
-        taken_a, taken = to_a - from_a, ends[1] - ends[0]
-        from_b = within - from_a
+        from_a, from_b, taken_a, taken = _shares(k, keys, flat, row, start, width, size, end)
 
         def load(slot: Scalar) -> None:
             def fetch() -> None:
-                place = k.select(k.below(slot, taken_a), first_a + from_a + slot, first_b + from_b + slot - taken_a)
+                place = k.select(k.below(slot, taken_a), from_a + slot, from_b + slot - taken_a)
                 tile.put(slot, k.read(keys, place), None if order is None else k.read(order, place))
 
             k.when(k.below(slot, taken), fetch)
 
         tile.each_slot(load)
         k.barrier()
-        tile.merge(zero, taken_a, taken_a, taken - taken_a, least(tile.first, taken))
+        begin = k.op("arith.minui", [tile.first, taken], INDEX)
+        tile.merge(k.const(0, INDEX), taken_a, taken_a, taken - taken_a, begin)
         k.barrier()
         tile.spill()
         k.barrier()

@@ -9,7 +9,7 @@ import smelt
 from smelt import array
 
 from ..graph import Node, rule
-from .normalization import _group_norm, _layer_norm
+from .normalization import group_norm, layer_norm
 
 
 def _derivatives(
@@ -31,7 +31,7 @@ def _derivatives(
 def _layer_norm_backward(n: Node, g: array, x: array, shape: Sequence[int], mean: array, scale: array,
                          weight: array | None, bias: array | None, wanted: Sequence[bool]) -> list[Any]:  # fmt: skip
     eps = smelt.stop_gradient(_eps(x, shape, scale))
-    return _derivatives(lambda x, w, b: _layer_norm(n, x, shape, w, b, eps), (x, weight, bias), g, wanted)
+    return _derivatives(lambda x, w, b: layer_norm(n, x, shape, w, b, eps), (x, weight, bias), g, wanted)
 
 
 def _eps(x: array, shape: Sequence[int], scale: array) -> Any:
@@ -46,5 +46,5 @@ def _group_norm_backward(n: Node, g: array, x: array, mean: array, scale: array,
     lines = x.reshape(size, groups, channels // groups * rest)
     eps = smelt.stop_gradient(scale.reshape(size, groups, 1) ** -2 - smelt.var(lines, 2, True))
     bias = smelt.zeros((channels,), x.dtype)
-    forward = lambda x, w, b: _group_norm(n, x, w, b, size, channels, rest, groups, eps)  # noqa: E731
+    forward = lambda x, w, b: group_norm(n, x, w, b, size, channels, rest, groups, eps)  # noqa: E731
     return _derivatives(forward, (x, weight, bias), g, wanted)

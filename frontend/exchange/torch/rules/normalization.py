@@ -46,7 +46,7 @@ def _scaled(x: array, weight: array | None, bias: array | None) -> array:
 
 
 @rule("aten.native_layer_norm")
-def _layer_norm(n: Node, x: array, shape: Sequence[int], weight: array | None, bias: array | None, eps: float) -> Any:
+def layer_norm(n: Node, x: array, shape: Sequence[int], weight: array | None, bias: array | None, eps: float) -> Any:
     found, mean, _, scale = _normalized(x, tuple(range(x.ndim - len(shape), x.ndim)), eps)
     return [_scaled(found, weight, bias), mean, scale]
 
@@ -61,7 +61,7 @@ def _rms_norm(n: Node, x: array, shape: Sequence[int], weight: array | None, eps
 
 
 @rule("aten.native_group_norm")
-def _group_norm(n: Node, x: array, weight: array | None, bias: array | None, size: int, channels: int, rest: int,
+def group_norm(n: Node, x: array, weight: array | None, bias: array | None, size: int, channels: int, rest: int,
                 groups: int, eps: float) -> Any:  # fmt: skip
     found, mean, _, scale = _normalized(x.reshape(size, groups, channels // groups * rest), (2,), eps)
     weight, bias = _by_channel(x, weight), _by_channel(x, bias)
