@@ -19,6 +19,7 @@ import numpy as np
 
 from . import workloads as _workloads  # noqa: F401  (registers them)
 from .frameworks import Framework, frameworks
+from .machine import threads
 from .workload import Workload, workloads
 
 SEED = 0
@@ -45,11 +46,11 @@ def samples(run: Any, seconds: float, before: Any = None) -> list[float]:
 
 def copy_time(nbytes: int, seconds: float) -> list[float]:
     """Times of moving `nbytes` (half read, half written), by a copy on all cores."""
-    threads = os.cpu_count() or 1
-    source = np.ones(max(nbytes // 2, threads), np.uint8)
+    cores = threads()
+    source = np.ones(max(nbytes // 2, cores), np.uint8)
     target = np.zeros_like(source)
-    pieces = list(zip(np.array_split(target, threads), np.array_split(source, threads)))
-    with ThreadPoolExecutor(threads) as pool:
+    pieces = list(zip(np.array_split(target, cores), np.array_split(source, cores)))
+    with ThreadPoolExecutor(cores) as pool:
 
         def run() -> None:
             list(pool.map(lambda pair: np.copyto(*pair), pieces))
@@ -71,6 +72,7 @@ def framework_time(workload: Workload, framework: Framework, name: str, seconds:
     """Times of the workload in a framework, after its result was checked."""
     make = getattr(workload, name)
     workload.salt = time.time() % 1  # frameworks keep compiled programs on disk
+    framework.forget()  # what is like an earlier workload in its code alone
     host = workload.arrays(np.random.default_rng(SEED))
     if workload.fresh_process:
         arrays = [framework.array(x) for x in host]
@@ -81,7 +83,7 @@ def framework_time(workload: Workload, framework: Framework, name: str, seconds:
         result = framework.wait(function(*arrays))
         elapsed = clock() - start
         workload.check(framework.numpy(result), *host)
-        return [elapsed]
+        return [elapsed / workload.count]
     function = make(framework.module)
     if function is None:
         return None
