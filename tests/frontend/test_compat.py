@@ -137,7 +137,7 @@ for code in (inner, outer):
     assert _run(str(tmp_path / "train.py")) == "smelt 0.32.4\nsmelt 0.32.4\n"
 
 
-def test_the_version_that_programs_ask_for(tmp_path: Path) -> None:
+def test_the_version_of_the_module(tmp_path: Path) -> None:
     """That of MLX whose names these are, as a module and as a package; smelt's own is its package's."""
     (tmp_path / "train.py").write_text(
         """
