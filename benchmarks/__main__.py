@@ -135,7 +135,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: time of all threads, where others use the machine (default: wall)")  # fmt: skip
     parser.add_argument("--cores", type=int, metavar="N",
-                        help="so many cores for each framework; with one, --clock cpu counts no waiting for others")  # fmt: skip
+                        help="cores for each framework; with one, --clock cpu counts no waiting")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=1,
                         help="times in turn, each framework after the other (default: %(default)s)")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all samples")

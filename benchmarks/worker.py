@@ -1,8 +1,8 @@
 """Times workloads in one framework: a process that answers requests, one JSON object a line.
 
 A request is ``{"workload": name, "seconds": budget, "clock": "wall"}`` (or ``"cpu"``: the time of all of the process's
-threads, in rows of new processes that of their children, too; for machines that others use); the answer ``{"times": [...]}`` in seconds,
-``{"skipped": why}`` or ``{"error": why}``. ``{}`` asks for the version.
+threads, in rows of new processes that of their children, too; for machines that others use); the answer
+``{"times": [...]}`` in seconds, ``{"skipped": why}`` or ``{"error": why}``. ``{}`` asks for the version.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class _NumPyNamed:
 
     def __init__(self, module: Any):
         self.np = module
-        for name in ("exp", "log", "sqrt", "tanh", "concatenate", "minimum", "eye", "diagonal", "ones_like"):
+        for name in ("exp", "log", "sqrt", "tanh", "concatenate", "eye", "diagonal", "ones_like"):
             setattr(self, name, getattr(module, name))
 
     def transpose(self, x: Any, *axes: int) -> Any:
@@ -37,6 +37,9 @@ class _NumPyNamed:
 
     def relu(self, x: Any) -> Any:
         return self.np.maximum(x, 0)
+
+    def minimum(self, x: Any, bound: float) -> Any:
+        return self.np.minimum(x, bound)
 
     def places(self, length: int) -> Any:
         return self.np.arange(length)
