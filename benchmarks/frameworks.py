@@ -69,7 +69,7 @@ class Smelt(Framework):
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             run()
-        if wait_for_all(60):
+        if wait_for_all(600):
             run()
 
 

@@ -22,7 +22,8 @@ ELEMENTWISE: dict[str, Callable[[], Any]] = {
     "RMSprop": lambda: optimizers.RMSprop(0.1), "Adagrad": lambda: optimizers.Adagrad(0.1),
     "AdaDelta": lambda: optimizers.AdaDelta(0.1), "Adamax": lambda: optimizers.Adamax(0.1),
     "Adam": lambda: optimizers.Adam(optimizers.cosine_decay(1e-3, 100), bias_correction=True),
-    "AdamW": lambda: optimizers.AdamW(0.1), "NAdam": lambda: optimizers.NAdam(0.1), "Lion": lambda: optimizers.Lion(0.1),
+    "AdamW": lambda: optimizers.AdamW(0.1), "NAdam": lambda: optimizers.NAdam(0.1),
+    "Lion": lambda: optimizers.Lion(0.1),
 }  # fmt: skip
 OTHERS: dict[str, Callable[[], Any]] = {
     "LAMB": lambda: optimizers.LAMB(0.1), "Adafactor": lambda: optimizers.Adafactor(0.1),
