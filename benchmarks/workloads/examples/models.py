@@ -33,11 +33,12 @@ class Model:
     """Weights by the names that the example has for them, and what it computes with these.
 
     Attributes:
-        example: its file. title: with the sizes. data: arrays of a batch. shapes: of the weights.
+        example: its file. title: with the sizes. has_gradient_in_mlx: whether all functions have one there.
     """
 
     example: ClassVar[str]
     title: ClassVar[str]
+    has_gradient_in_mlx: ClassVar[bool] = True
 
     def shapes(self) -> Shapes:
         raise NotImplementedError
@@ -257,7 +258,7 @@ class Private(Model):
 
 class Process(Model):
     example, title = "gaussian_process", "Gaussian process (200 points, f32)"
-    POINTS = 200
+    POINTS, has_gradient_in_mlx = 200, False
 
     def shapes(self):
         return {"length": (), "scale": (), "noise": ()}

@@ -81,6 +81,9 @@ class _Step(_OfModel):
 
         return f.compile(step)
 
+    def mlx(self, mx):
+        return super().mlx(mx) if self.model.has_gradient_in_mlx else None
+
     def torch_compile(self, torch):
         """The loss with its gradients is one program, the step another."""
         f = functions.TorchCompile(torch)
