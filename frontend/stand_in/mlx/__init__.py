@@ -3,11 +3,13 @@
 import os
 import sys
 
+# The smelt that the program has: variables that say where it is may not be there.
+root = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, os.pardir))
+sys.path.insert(0, root)
 try:
     import smelt
-except ModuleNotFoundError:  # found by a variable that this process was not given
-    sys.path.append(os.path.abspath(os.path.join(*[os.path.dirname(__file__)] + [os.pardir] * 3)))
-    import smelt
+finally:
+    sys.path.remove(root)
 
 if __name__ == "mlx":
     del sys.modules[__name__]  # `install` puts another there
