@@ -1,6 +1,7 @@
 """The command: runs workloads, prints a Markdown table.
 
 ``python -m benchmarks`` runs the table of programs, ``python -m benchmarks library`` that of single functions,
+``python -m benchmarks examples`` that of the examples' models,
 ``python -m benchmarks gelu-compiled --rivals jax`` one workload beside one framework; ``convolutions``, the name of
 a file of `benchmarks/workloads`, is all that it holds. ``python -m benchmarks stalls`` is a command of its own
 (`benchmarks/stalls`), and so are ``python -m benchmarks memory`` and ``python -m benchmarks device``.
@@ -64,15 +65,18 @@ def row(workload: Workload, replies: dict[str, dict[str, Any]], columns: list[st
     least, ours = None, times.get("smelt")
     if "times" in replies.get("least", {}):  # a bound: what disturbs it only makes it longer
         least = min(replies["least"]["times"]) * SCALE[workload.unit]
-    cells = [f"{workload.title}, {workload.unit}", number(least) if least else ""]
+    unit = "tokens a second" if workload.is_rate else workload.unit
+    cells = [f"{workload.title}, {unit}", number(least) if least else ""]
     for name in columns:
         value = times.get(name)
         if value is None:
             cells.append("failed" if "error" in replies.get(name, {}) else "")
-        elif name == "smelt":
-            cells.append(f"**{number(value)}**" + (f" ({value / least:.2f}× least)" if least else ""))
+            continue
+        shown = number(1 / value if workload.is_rate else value)
+        if name == "smelt":
+            cells.append(f"**{shown}**" + (f" ({value / least:.2f}× least)" if least else ""))
         else:
-            cells.append(number(value) + (f" ({value / ours:.1f}×)" if ours else ""))
+            cells.append(shown + (f" ({value / ours:.1f}×)" if ours else ""))
     return cells
 
 
@@ -112,6 +116,14 @@ def named(name: str) -> list[Workload]:
     return [w for w in workloads.values() if name in (w.name, w.theme, w.table)]
 
 
+def cores_of(count: int | None) -> str:
+    """In words, what the processes started from now on may use: `count` cores, or all that there are."""
+    if count is None or not hasattr(os, "sched_setaffinity"):
+        return f"{os.cpu_count()} cores"
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    return f"{count} of {os.cpu_count()} cores"
+
+
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="workload", help="or a theme, or a table (default: programs)")
@@ -122,10 +134,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each cell (default: %(default)s)")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: time of all threads, where others use the machine (default: wall)")  # fmt: skip
+    parser.add_argument("--cores", type=int, metavar="N",
+                        help="cores for each framework; with one, --clock cpu counts no waiting")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=1,
                         help="times in turn, each framework after the other (default: %(default)s)")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all samples")
-    parser.add_argument("--write", metavar="FILE", help="replace the table, of programs or library, in a Markdown file")
+    parser.add_argument("--write", metavar="FILE", help="replace the table of what was chosen in a Markdown file")
     options = parser.parse_args(argv)
     for name in options.names:
         if not named(name):
@@ -148,6 +162,7 @@ def main(argv: list[str] | None = None) -> None:
         for workload in workloads.values():
             print(f"{workload.name:24} {workload.title}")
         return
+    cores = cores_of(options.cores)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     workers = {"least": Worker("least", sys.executable), "smelt": Worker("smelt", sys.executable)}
     versions: dict[str, str] = {}
@@ -163,7 +178,7 @@ def main(argv: list[str] | None = None) -> None:
             del workers[name]
     columns = [name for name in FRAMEWORKS if name in workers]
     shown = {k: v for k, v in versions.items() if k != "torch_compile"}
-    machine = f"{cpu_name()}, {os.cpu_count()} cores{'; processor time' * (options.clock == 'cpu')}; " + ", ".join(
+    machine = f"{cpu_name()}, {cores}{'; processor time' * (options.clock == 'cpu')}; " + ", ".join(
         f"{k} {v}" for k, v in shown.items()
     )
     results: dict[str, dict[str, Any]] = {}
@@ -192,9 +207,10 @@ def main(argv: list[str] | None = None) -> None:
     if options.json:
         Path(options.json).write_text(json.dumps({"machine": machine, "results": results}, indent=1), encoding="utf-8")
     if options.write:
-        library = all(workload.table == "library" for workload in options.chosen)
-        text = f"{machine}.\n\n{table(rows)}" + (f"\n{slower(results, options.chosen)}" if library else "")
-        replace_between_markers(Path(options.write), text, "library" if library else "benchmarks")
+        tables = {workload.table for workload in options.chosen}
+        mark = tables.pop() if len(tables) == 1 else "programs"
+        text = f"{machine}.\n\n{table(rows)}" + (f"\n{slower(results, options.chosen)}" if mark != "programs" else "")
+        replace_between_markers(Path(options.write), text, {"programs": "benchmarks"}.get(mark, mark))
 
 
 if __name__ == "__main__":

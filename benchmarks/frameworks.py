@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from .machine import threads
 
 
 class Framework:
@@ -33,8 +34,10 @@ class Framework:
         """Return when `result` has its value."""
         return result
 
-    def numpy(self, result: Any) -> np.ndarray:
-        """A result as a NumPy array."""
+    def numpy(self, result: Any) -> Any:
+        """A result, or each of a list, as a NumPy array."""
+        if isinstance(result, (list, tuple)):
+            return [self.numpy(x) for x in result]
         return np.array(result)
 
     def forget(self) -> None:
@@ -63,10 +66,10 @@ class Smelt(Framework):
     def settle(self, run, seconds):
         from smelt.runtime.background import wait_for_all
 
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
+        end = time.process_time() + seconds  # of work: what it takes op by op decides when it is compiled
+        while time.process_time() < end:
             run()
-        if wait_for_all(60):
+        if wait_for_all(600):
             run()
 
 
@@ -86,14 +89,11 @@ class Torch(Framework):
 
     def __init__(self) -> None:
         super().__init__()
-        self.module.set_num_threads(os.cpu_count() or 1)
+        self.module.set_num_threads(threads())
         self.module.set_grad_enabled(False)
 
     def array(self, x):
         return self.module.from_numpy(x)
-
-    def numpy(self, result):
-        return result.numpy()
 
 
 class TorchCompile(Torch):
@@ -108,7 +108,7 @@ class Jax(Framework):
         return self.wait(self.module.numpy.asarray(x))
 
     def wait(self, result):
-        return result.block_until_ready()
+        return self.module.block_until_ready(result)
 
 
 frameworks: dict[str, type[Framework]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import sys
@@ -11,6 +12,11 @@ from pathlib import Path
 def number(value: float) -> str:
     """Three significant digits, without an exponent."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def threads() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu_name() -> str:

@@ -56,7 +56,26 @@ def _sentence_embeddings(nn: Any, rng: np.random.Generator) -> Task:
     }  # fmt: skip
     model = _example("sentence_embeddings")["Encoder"](config)
     arrays = [rng.integers(0, 1000, (12, 16)).astype(np.int32), np.ones((12, 16), np.bool_)]
-    return Task(model, lambda x, present: model(x, present).square().sum(-1).mean(), arrays)
+
+    def loss(x: Any, present: Any) -> Any:
+        found = model(x, present)
+        return (found @ found.T).square().mean()
+
+    return Task(model, loss, arrays)
+
+
+def _llama(nn: Any, rng: np.random.Generator) -> Task:
+    """On a text of 65 tokens; the example has logits of the last one alone."""
+    import smelt
+
+    model = _example("llama")["Llama"](8192, 512, 8, 8, 2, 1344)
+    tokens = rng.integers(0, 8192, (1, 65)).astype(np.int32)
+
+    def loss(x: Any) -> Any:
+        logits, _ = model(x[:, :-1], model.caches(1, 64), smelt.array(0))
+        return nn.losses.cross_entropy(logits, x[:, -1], reduction="mean")
+
+    return Task(model, loss, [tokens])
 
 
 #: By the name of the example.
@@ -66,4 +85,5 @@ TASKS: dict[str, Callable[[Any, np.random.Generator], Task]] = {
     "normalizing_flow": _normalizing_flow,
     "rnn_scan": _rnn_scan,
     "sentence_embeddings": _sentence_embeddings,
+    "llama": _llama,
 }

@@ -24,6 +24,8 @@ class Workload:
     unit: ClassVar[str] = "ms"
     #: The time is divided by this: operations in one run.
     count: ClassVar[int] = 1
+    #: Whether the table has tokens a second in place of the time of one.
+    is_rate: ClassVar[bool] = False
     #: Whether making the function belongs to the timed part (compile times).
     making: ClassVar[bool] = False
     #: Whether each sample needs a process of its own.
@@ -34,7 +36,7 @@ class Workload:
     atol: ClassVar[float] = 1e-5
     #: Differs at each sample: for programs that must not be found in a cache.
     salt: float = 0.0
-    #: The table that has it: `programs`, which is run when nothing is named, or `library`, single functions.
+    #: The table that has it: `programs`, run when nothing is named, `library`, single functions, or `examples`.
     table: ClassVar[str] = "programs"
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):

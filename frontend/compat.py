@@ -6,15 +6,18 @@ in a program that imports MLX later.
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.metadata
+import inspect
 import os
 import pathlib
 import pkgutil
 import runpy
+import subprocess
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import smelt
@@ -26,6 +29,9 @@ from .nn import layers
 from .optimizers import schedulers
 
 __all__ = ["install"]
+
+#: The version of MLX whose names these are: programs ask which one they have.
+_VERSION = "0.32.4"
 
 
 def __dir__() -> list[str]:
@@ -60,7 +66,7 @@ class _Distribution(importlib.metadata.Distribution):
     """What programs read of the package that they ask for: its name, and the version whose names these are."""
 
     def read_text(self, filename: str) -> str | None:
-        return "Metadata-Version: 2.1\nName: mlx\nVersion: 0.32.4\n" if filename == "METADATA" else None
+        return f"Metadata-Version: 2.1\nName: mlx\nVersion: {_VERSION}\n" if filename == "METADATA" else None
 
     def locate_file(self, path: str | os.PathLike[str]) -> Any:
         return pathlib.Path(__file__).parent / path
@@ -83,7 +89,8 @@ class _Finder(importlib.metadata.DistributionFinder):
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
-    Dtypes print themselves as MLX's do, ``mlx.core.float32``, from then on.
+    From then on dtypes print themselves as MLX's do, ``mlx.core.float32``, and ``mx.__version__``, which is
+    ``smelt.__version__``, is that of MLX whose names these are, for programs that ask for one.
 
     Raises:
         SettingError: MLX itself has been imported already.
@@ -109,14 +116,38 @@ def install() -> None:
     if known is None:
         sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
+    smelt.__version__ = _VERSION
+
+
+#: Holds a package ``mlx`` that installs itself.
+_STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_in")
+
+
+def _with_stand_in(environment: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The environment, with the stand-in on the path of Python."""
+    key: Any = b"PYTHONPATH" if b"PYTHONPATH" in environment else "PYTHONPATH"
+    paths = os.fsdecode(environment.get(key, "")).split(os.pathsep)
+    others = [path for path in paths if path and path != _STAND_IN]
+    return {**environment, key: os.pathsep.join([_STAND_IN, *others])}
 
 
 def _install_in_processes() -> None:
-    """Have the processes that this one starts find a package ``mlx`` that installs itself: workers, other programs."""
-    stand_in = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_in")
-    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != stand_in]
-    os.environ["PYTHONPATH"] = os.pathsep.join([stand_in, *others])
-    sys.path.insert(1, stand_in)  # workers that are spawned get this path
+    """Have the processes that this one starts find a package ``mlx`` that installs itself: workers, other programs;
+    those with an environment of their own as well."""
+    os.environ.update(_with_stand_in(dict(os.environ)))
+    if _STAND_IN not in sys.path:
+        sys.path.insert(1, _STAND_IN)  # workers that are spawned get this path
+    start = subprocess.Popen.__init__
+    signature = inspect.signature(start)
+
+    @functools.wraps(start)
+    def started(*args: Any, **kwargs: Any) -> None:
+        given = signature.bind(*args, **kwargs)
+        environment = given.arguments.get("env")
+        given.arguments["env"] = _with_stand_in(dict(os.environ if environment is None else environment))
+        start(*given.args, **given.kwargs)
+
+    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
 
 
 _USAGE = """usage: python -m smelt.compat PROGRAM [ARGUMENTS...]

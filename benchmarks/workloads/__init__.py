@@ -13,6 +13,8 @@ from . import further_models as further_models  # isort: skip
 from . import compile_time as compile_time  # isort: skip
 from . import imports as imports  # isort: skip
 
+from . import examples as examples  # isort: skip
+
 from . import convolutions as convolutions  # isort: skip
 from . import quantized as quantized  # isort: skip
 from . import linear_algebra as linear_algebra  # isort: skip

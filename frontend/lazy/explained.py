@@ -110,7 +110,8 @@ def _own_error(error: Exception, *calls: _Call) -> SmeltError:
         own: type[SmeltError] = OutOfMemoryError
     else:
         own = AttributeValueError if isinstance(error, (ValueError, ArithmeticError)) else ArgumentTypeError
-    return own(at_user_line(f"{name}: {str(error)[:200]}; the arguments are {', '.join(listed)[:300]}"))
+    called_with = f"the arguments are {', '.join(listed)[:300]}" if listed else "there are no arguments"
+    return own(at_user_line(f"{name}: {str(error)[:200]}; {called_with}"))
 
 
 def _name_of(call: _Call) -> str:

@@ -27,6 +27,7 @@ from typing import Any
 from ..registry import Pass, register_pass
 from . import (  # noqa: F401  (register them)
     patterns_algebra,
+    patterns_contraction,
     patterns_convolution,
     patterns_indexing,
     patterns_movement,

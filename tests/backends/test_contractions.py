@@ -338,3 +338,42 @@ def test_rows_are_read_where_they_lie(rows: int, depth: int, columns: int) -> No
     with override(check=True):
         checked = smelt.compile(lambda *a: products(*a))(*(smelt.array(v.astype(np.float32)) for v in (x, y)))
     np.testing.assert_allclose(np.asarray(checked[0]), wanted[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "permutation"),
+    [((128, 64, 64), (0, 2, 1)), ((40, 7, 2000), (0, 2, 1)), ((33, 300, 40), (0, 2, 1)), ((20, 3, 5, 70), (0, 3, 1, 2)),
+     ((16, 9, 40, 33), (0, 2, 3, 1)), ((300, 2, 33), (0, 2, 1))],
+)  # fmt: skip
+@pytest.mark.parametrize("flat", [False, True])
+def test_vectors_times_transposes(shape: tuple[int, ...], permutation: tuple[int, ...], flat: bool) -> None:
+    """The matrix is read in the order in which it lies, the result is written in another one."""
+    rng = np.random.default_rng(0)
+    x, v = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(shape[0]).astype(np.float32)
+    turned = x.transpose(permutation)
+    y = rng.standard_normal(turned.shape[1:]).astype(np.float32)
+
+    def f(v: Any, x: Any, y: Any) -> Any:
+        found = smelt.transpose(x, permutation)
+        found = (v @ found.reshape(shape[0], -1)).reshape(y.shape) if flat else smelt.tensordot(v, found, 1)
+        return found * 0.5 + y
+
+    with override(tier="program"):
+        compiled = smelt.compile(f)
+        found = np.asarray(compiled(*map(smelt.array, (v, x, y))))
+    expected = np.tensordot(v.astype(np.float64), turned.astype(np.float64), 1) * 0.5 + y
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_vector_reads_a_transpose_as_it_lies() -> None:
+    """In lines of neighbours, as without the transpose, not element by element."""
+    v, x = Aval((128,), f32), Aval((128, 64, 64), f32)
+    sums = {"lhs_contracting": (0,), "rhs_contracting": (0,), "lhs_batch": (), "rhs_batch": ()}
+
+    def f(b: Any, v: Any, x: Any) -> Any:
+        return b.transpose(b.dot_general(v, x, **sums), permutation=(1, 0)) * 0.5
+
+    module = module_of([v, x], f)
+    Pipeline.parse(PASSES).run(module)
+    body = read_function(next(f for name, f in functions(module).items() if name != "main"))
+    assert build.path(analyse(body)) is lines.build_lines

@@ -119,6 +119,38 @@ if __name__ == "__main__":
     assert _run(str(tmp_path / "train.py")) == "[3, 6]\nsmelt smelt.nn\n"
 
 
+@pytest.mark.parametrize("environment", ["{}", "{b'A': b'b', b'PYTHONPATH': b'/nowhere'}", "None"])
+def test_processes_with_an_environment_of_their_own(tmp_path: Path, environment: str) -> None:
+    """Programs that are started without the variables of this one, also by those that were started so."""
+    (tmp_path / "train.py").write_text(
+        f"""
+import os, subprocess, sys
+import mlx.core as mx
+
+os.environ.clear()
+inner = "import mlx.core as mx; print(mx.__name__, mx.__version__)"
+outer = f"import os, subprocess, sys, mlx.core; subprocess.run([sys.executable, '-c', {{inner!r}}], env={{{{}}}})"
+for code in (inner, outer):
+    subprocess.run([sys.executable, "-c", code], env={environment}, check=True)
+"""
+    )
+    assert _run(str(tmp_path / "train.py")) == "smelt 0.32.4\nsmelt 0.32.4\n"
+
+
+def test_the_version_of_the_module(tmp_path: Path) -> None:
+    """That of MLX whose names these are, as a module and as a package; smelt's own is its package's."""
+    (tmp_path / "train.py").write_text(
+        """
+import importlib.metadata
+import mlx.core as mx
+
+assert tuple(map(int, mx.__version__.split("."))) >= (0, 25)
+print(mx.__version__ == importlib.metadata.version("mlx"))
+"""
+    )
+    assert _run(str(tmp_path / "train.py")) == "True\n"
+
+
 def test_what_cannot_be_done() -> None:
     code = "import sys, types; sys.modules['mlx'] = types.ModuleType('mlx'); import smelt; smelt.compat.install()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -133,6 +165,7 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
+    monkeypatch.setattr(smelt, "__version__", smelt.__version__)
     smelt.compat.install()
     import mlx.core as mx  # type: ignore[import-not-found]
     import mlx.core.cuda  # type: ignore[import-not-found]

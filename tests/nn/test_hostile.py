@@ -166,8 +166,10 @@ def test_errors_of_the_user_pass() -> None:
         nn.Linear("a", 3)
     with pytest.raises(SmeltError, match=r"Linear: input_dims must be an int, is 8\.0; at .*test_hostile"):
         nn.Linear(8.0, 3)  # of which a function inside says that a shape consists of ints
-    with pytest.raises(SmeltError, match=r"smelt.conv_general: input has 2 channels"):
-        nn.Conv2d(3, 4, (3, 3))(smelt.ones((1, 5, 5, 2)))  # arguments that fit are none of the error's
+    with pytest.raises(SmeltError, match=r"smelt.conv2d: input has 2 .*in Sequential\.layers\.0 \(Conv2d\)"):
+        nn.Sequential(nn.Conv2d(3, 4, (3, 3)))(smelt.ones((1, 5, 5, 2)))  # arguments that fit are none of the error's
+    with pytest.raises(SmeltError, match=r"Adam: .*'learning_rate'; there are no arguments; at .*test_hostile"):
+        optimizers.Adam()  # type: ignore[call-arg]
     with pytest.raises(SmeltError, match=r"l1_loss: targets must be an array, is None"):
         nn.losses.l1_loss(np.ones(2), None)
     with pytest.raises(SmeltError, match=r"he_normal: a must be an array, is None"):

@@ -43,10 +43,11 @@ AHEAD = 8
 def suits_lines(sides: Sides) -> bool:
     """Whether a product has few rows, and lines of columns."""
     columns, operand = sides.merged(sides.columns), sides.column_operand
-    return (
+    # Several loops of columns, as where the result lies in another order, are for tiles, which one row does not fill.
+    return bool(
         sides.rows.extent <= FEW_ROWS
-        and sides.columns.extent >= LEAST_VECTORS * lanes_of(sides.product.dtype)
-        and len(columns) == 1
+        and (len(columns) == 1 or (columns and sides.rows.extent == 1))
+        and columns[-1].extent >= LEAST_VECTORS * lanes_of(sides.product.dtype)
         and not operand.access.guards
         and not is_strided(operand, columns)
     )
@@ -71,7 +72,7 @@ class _Lines(TiledKernel):
             wide //= 2
         self.steps = self.sides.merged(product.depth)
         line = self.dtype.size * max(tall, 1) * self.columns.capacity
-        alone = self.units == self.columns.count
+        alone = self.units == self.columns.count and not self.columns.outer
         self.together = max(1, min(self.units, TOGETHER_BYTES // line)) if alone else 1
         self.make_sums(tall, self.together * self.columns.capacity)
         is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
@@ -129,7 +130,8 @@ class _Lines(TiledKernel):
                 left.append([])
                 unrolled(k, self.each_row, lambda: left[-1].append(sides.row_operand.read(k)))
 
-        if count == STEPS and len(left[0]) > 1:  # beside the products of one row the hardware keeps up
+        # Beside the products of one row the hardware keeps up, and only one row has several loops of columns.
+        if count == STEPS and len(left[0]) > 1:
             self._fetch(depth, places, columns)
 
         def column(c: Scalar) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import smelt
@@ -19,6 +20,7 @@ class _Convolution(Module):
     """What the kinds share."""
 
     _spatial: int
+    _function: Callable[..., array]
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class _Convolution(Module):
         return f"{inputs}, {outputs}, {listed}, bias={'bias' in self}"
 
     def __call__(self, x: array) -> array:
-        found = smelt.conv_general(x, self.weight, self.stride, self.padding, self.dilation, groups=self.groups)
+        found = type(self)._function(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
         return found + self.bias if "bias" in self else found
 
 
@@ -87,7 +89,7 @@ class Conv1d(_Convolution):
     (5, 8, 4)
     """
 
-    _spatial = 1
+    _spatial, _function = 1, staticmethod(smelt.conv1d)
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class Conv2d(_Convolution):
     (2, 4, 3, 4)
     """
 
-    _spatial = 2
+    _spatial, _function = 2, staticmethod(smelt.conv2d)
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class Conv3d(_Convolution):
     (1, 2, 3, 4, 2)
     """
 
-    _spatial = 3
+    _spatial, _function = 3, staticmethod(smelt.conv3d)
 
     def __init__(
         self,

@@ -1,0 +1,56 @@
+"""Patterns on contractions: a vector times a matrix whose elements were moved."""
+
+from __future__ import annotations
+
+from smelt.ir.builder import OpView, Value
+
+from .patterns import PatternBuilder, Site, made_by, pattern
+
+
+def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:
+    """Which operand of a product has other axes than those summed over, where it alone has: its number, the reshape or
+    transpose that makes it, and its summed axes."""
+    attrs = at.attrs
+    if attrs["lhs_batch"]:
+        return None
+    summed = attrs["lhs_contracting"], attrs["rhs_contracting"]
+    for i in range(2):
+        if at.operands[1 - i].ndim == len(summed[1 - i]) and at.operands[i].ndim > len(summed[i]):
+            made = made_by(at.operands[i], "transpose") or made_by(at.operands[i], "reshape")
+            return (i, made, summed[i]) if made is not None else None
+    return None
+
+
+def _product(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: tuple[int, ...]) -> Value:
+    """The product with `x` in place of the matrix."""
+    operands, name = list(at.operands), ("lhs_contracting", "rhs_contracting")[matrix]
+    operands[matrix] = x
+    return b.emit(at.op, operands, {**at.attrs, name: summed})[0]
+
+
+@pattern("dot_general")
+def vector_times_transpose(b: PatternBuilder, at: Site) -> Value | None:
+    """vector · transpose(x) → transpose(vector · x), which moves fewer elements, and reads x as it lies."""
+    found = _vector_and_matrix(at)
+    if found is None or found[1].name != "transpose":
+        return None
+    matrix, made, summed = found
+    permutation = made.attrs["permutation"]
+    product = _product(b, at, matrix, made.operands[0], tuple(permutation[a] for a in summed))
+    order = [p for a, p in enumerate(permutation) if a not in summed]
+    ranks = sorted(order)
+    return b.transpose(product, permutation=tuple(ranks.index(p) for p in order))
+
+
+@pattern("dot_general")
+def vector_times_reshape(b: PatternBuilder, at: Site) -> Value | None:
+    """vector · reshape(x) → reshape(vector · x), where the reshape leaves the axes summed over in front."""
+    found = _vector_and_matrix(at)
+    if found is None or found[1].name != "reshape":
+        return None
+    matrix, made, summed = found
+    x, count = made.operands[0], len(summed)
+    kept = sorted(summed) == list(range(count)) and x.shape[:count] == at.operands[matrix].shape[:count]
+    if not kept or made_by(x, "transpose") is None:
+        return None
+    return b.reshape_to(_product(b, at, matrix, x, summed), at.shape)
