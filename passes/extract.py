@@ -22,6 +22,7 @@ from smelt.ir.dialect import context
 from smelt.ir.values import CALLEE
 
 from .rewrite import replacing, replay
+from .transform.remembered import expansion_of
 
 
 def name_of(operation: Any) -> str:
@@ -33,9 +34,11 @@ def name_of(operation: Any) -> str:
 
 def erase(module: Any, names: Iterable[str]) -> None:
     """Erase functions that nothing refers to any more."""
-    found = functions(module)
+    found, expansion = functions(module), expansion_of(module)
     for name in names:
         found[name].erase()
+        if expansion is not None:
+            expansion.forget(name)
 
 
 def set_type(operation: Any, arguments: Iterable[Value], returns: Iterable[Value]) -> None:

@@ -201,7 +201,7 @@ def lower_module(module: Any, device: Device, target: str | None = None) -> Any:
     load_compiler(device)
     from smelt.passes import Pipeline
 
-    with mlir.lock:
+    with mlir.lock, collector.paused():
         _require_main(module)
         Pipeline.parse(in_force(device, None) or device.pipeline).run(module)
         return device.lower(module, target)

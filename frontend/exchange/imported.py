@@ -31,6 +31,8 @@ _ = _rules
 _MOST_SIZES = 64
 #: A type with an open extent.
 _OPEN = re.compile(r"tensor<[^>]*\?")
+#: An op that draws from a state: a program with one is read anew for each call, which so has numbers of its own.
+_DRAWS = re.compile(r"\bstablehlo\.rng\b")
 
 
 class StablehloFunction:
@@ -82,7 +84,8 @@ class StablehloFunction:
 def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> StablehloFunction:
     """A StableHLO program, as JAX, PyTorch and TensorFlow hand them on, as a function of arrays.
 
-    It is recorded once, so it can be differentiated, mapped, compiled and exported like any other function.
+    It is recorded once, so it can be differentiated, mapped, compiled and exported like any other function. One that
+    draws from no state of its own (``stablehlo.rng``) draws from `smelt.random.state`, at each call.
 
     Args:
         program: MLIR text (``jax.jit(f).lower(x).as_text()``), or the bytes of a portable artifact
@@ -154,11 +157,11 @@ def _read(program: str | bytes | bytearray, name: str) -> StablehloFunction:
         reader = Reader(module, name)
         entry = reader.entry()
         arguments, results = reader.open_signature(entry)
-        if _OPEN.search(source) is None:
+        if _OPEN.search(source) is None and not _DRAWS.search(source):
             function = reader.function(entry)
             return StablehloFunction(entry, lambda avals: function, arguments, results)
 
-    @functools.lru_cache(maxsize=_MOST_SIZES)
+    @functools.lru_cache(maxsize=0 if _DRAWS.search(source) else _MOST_SIZES)
     def bind(avals: tuple[Aval, ...]) -> GraphFunction:
         module = stablehlo.bound(source, avals, name)
         with mlir.lock:

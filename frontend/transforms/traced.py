@@ -165,7 +165,7 @@ class Lowered(OfThisProcess):
         return lower_module(self._copy(), registered_device(name), target)
 
     def _copy(self) -> Any:
-        return text.parse(text.to_text(self.module, locations=True))
+        return text.parse(text.to_text(self.module, locations=True), own=True)
 
 
 class Compiled(OfThisProcess):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from smelt.ir import mlir
@@ -20,7 +20,9 @@ from smelt.ir.builder import (
 from smelt.ir.dialect import context
 
 from ..call_graph import ground_functions
-from ..rewrite import argument_locations, contains, has_rules, mentions
+from ..extract import erase, referred
+from ..rewrite import argument_locations, contains, has_rules, mentions, rules_of
+from .remembered import expanding
 
 
 def _calling(module: Any, function: Function) -> Function:
@@ -49,6 +51,19 @@ def _only_calls(made: Function, function: Function) -> bool:
     return whole and call.attrs["callee"] == function.name
 
 
+def _drop_unused(module: Any, used: Collection[str]) -> None:
+    """Erase the functions that nothing refers to which the `used` ones are made of."""
+    found = functions(module)
+    pending, reached = [name for name in used if name in found], set(used)
+    while pending:
+        operation = found[pending.pop()]
+        for other in referred(operation) | set(rules_of(operation).values()):
+            if other not in reached and other in found:
+                reached.add(other)
+                pending.append(other)
+    erase(module, [name for name in found if name not in reached])
+
+
 def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:
     """Replace each ``smelt.<name>`` of a ground function by the function that `expand` makes of it.
 
@@ -60,6 +75,15 @@ def expand_transforms(module: Any, name: str, expand: Callable[[Any, Function, d
     """
     if not mentions(module, f"smelt.{name}"):
         return 0
+    before = set(functions(module))
+    with expanding(module) as expansion:
+        count = _expand_all(module, name, expand)
+    if expansion.has_rest:
+        _drop_unused(module, before)
+    return count
+
+
+def _expand_all(module: Any, name: str, expand: Callable[[Any, Function, dict[str, Any]], str]) -> int:
     count = 0
     made: dict[Any, str] = {}
     ground = ground_functions(module)

@@ -25,7 +25,7 @@ from smelt.ir.builder import Body, Builder, Function, Value, fresh_name, new_fun
 
 from ..registry import Pass, register_pass
 from ..rewrite import argument_locations
-from ..rules import function_rules
+from . import remembered
 from .expand import expand_transforms
 
 
@@ -58,7 +58,7 @@ def push_tangents(
         incoming = [tangent.get(v) for v in op.operands]
         if op.op.kind in ("control", "call") and any(t is not None for t in incoming):
             with b.at(op.location):
-                results, outgoing = function_rules(op.name).jvp(module, b, op, operands, incoming, linearize)
+                results, outgoing = remembered.jvp(module, b, op, operands, incoming, linearize)
             env.update(zip(op.results, results))
             tangent.update((v, t) for v, t in zip(op.results, outgoing) if v.aval.dtype.is_inexact)
             continue

@@ -25,6 +25,7 @@ from ..dependence import split
 from ..extract import erase
 from ..rewrite import replay
 from ..rules import Flags, function_rules
+from . import remembered
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ def linear_values(module: Any, function: Function, flags: Flags) -> set[Value]:
 
     def through(op: OpView, marks: list[bool]) -> Flags:
         if op.op.kind in ("control", "call"):
-            return function_rules(op.name).dependent(module, op.attrs, marks)
+            return remembered.dependent(module, op, marks)
         return [True] * len(op.results)
 
     return split(function.ops, pick(function.arguments, flags), through).values
@@ -87,9 +88,8 @@ def separate(module: Any, function: Function, flags: Flags) -> Function:
             continue
         operands = [env[v] for v in op.operands]
         marks = [v in linear for v in op.operands]
-        avals = [r.aval for r in op.results]
         with b.at(op.location):
-            results = function_rules(op.name).partition(module, b, op.attrs, operands, marks, avals)
+            results = remembered.partition(module, b, op, operands, marks)
         env.update(zip(op.results, results))
     b.return_([env[v] for v in function.returns])
     return read_function(operation)

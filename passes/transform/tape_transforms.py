@@ -19,6 +19,7 @@ from ..dependence import split
 from .batch import Batching, settled_results
 from .jvp import push_tangents
 from .partition import separate
+from .remembered import expanding
 from .stated import FunctionCallee, emit_stated
 from .tape import NeedsModule, Recorded, Tape
 from .transpose import pull_cotangents
@@ -58,7 +59,9 @@ def transform(module: ListedModule, body: Recorded, name: str, attrs: dict[str, 
     if found is None:
         f = FunctionCallee(module, module.keep("main", body).name, body)
         return Recorded(arguments, tape.ops, emit_stated(op, tape, f, arguments, returned, attrs))
-    return Recorded(arguments, tape.ops, found(module, tape, body, arguments, returned, **attrs))
+    with expanding(module):
+        returns = found(module, tape, body, arguments, returned, **attrs)
+    return Recorded(arguments, tape.ops, returns)
 
 
 @_expands("jvp")

@@ -27,7 +27,7 @@ from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, new_f
 from ..dependence import split
 from ..registry import Pass, register_pass
 from ..rewrite import replay
-from ..rules import function_rules
+from . import remembered
 from .expand import expand_transforms
 from .partition import separate
 
@@ -97,7 +97,7 @@ def pull_cotangents(
         ]
         with b.at(op.location):
             if op.op.kind in ("control", "call"):
-                pulled = function_rules(op.name).transpose(module, b, op, cts, operands, flags)
+                pulled = remembered.transpose(module, b, op, cts, operands, flags)
             else:
                 pulled = b.by_rule(op.op.transpose, (cts, operands, flags), op.attrs)
             for v, is_linear, contribution in zip(op.operands, flags, pulled):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from smelt.backends.executable import Executable
-from smelt.ir import mlir, text
+from smelt.ir import collector, mlir, text
 from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.short import short_lines
@@ -44,7 +44,8 @@ def page(
     Raises:
         IRError: the program has no texts.
     """
-    return fill(describe(program, cost, texts, title, remarks))
+    with collector.paused():
+        return fill(describe(program, cost, texts, title, remarks))
 
 
 def page_of_dumps(folder: Path, title: str) -> str:

@@ -72,3 +72,62 @@ def test_the_counter_of_three_words_carries() -> None:
 def test_other_states_are_refused() -> None:
     with pytest.raises(IRError, match=r"rng_bit_generator starts from ui64\[4\]; from ui64\[2\]"):
         smelt.from_stablehlo(program("PHILOX", "uint32", (8,), "4xui64"))
+
+
+def drawn(distribution: str, kind: str, shape: tuple[int, ...] = (1000,)) -> str:
+    """A program that draws numbers by the state that nobody names."""
+    sizes = ", ".join(map(str, shape))
+    one, many = f"tensor<{kind}>", f"tensor<{'x'.join(map(str, shape))}x{kind}>"
+    return f"""func.func @main(%a: {one}, %b: {one}) -> {many} {{
+      %s = stablehlo.constant dense<[{sizes}]> : tensor<{len(shape)}xi64>
+      %0 = stablehlo.rng %a, %b, %s, distribution = {distribution} : ({one}, {one}, tensor<{len(shape)}xi64>) -> {many}
+      return %0 : {many}
+    }}"""
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "f32", "f64", "i8", "i32", "ui32", "i64"])
+def test_uniform_numbers(kind) -> None:
+    f = smelt.from_stablehlo(drawn("UNIFORM", kind, (20, 50)))
+    dtype = {"f": "float", "bf": "bfloat", "i": "int", "ui": "uint"}[kind.rstrip("0123456789")] + kind.lstrip("bfui")
+    ends = smelt.array(2, getattr(smelt, dtype)), smelt.array(7, getattr(smelt, dtype))
+    smelt.random.seed(3)
+    first, second = f(*ends), f(*ends)
+    assert first.shape == (20, 50) and str(first.dtype).endswith(dtype)
+    x = np.array(first.astype(smelt.float64))
+    assert x.min() >= 2 and (x.max() <= 7 if "f" in kind else x.max() == 6) and abs(x.mean() - x.min() - 2) < 0.8
+    assert not bool(smelt.array_equal(first, second))
+    smelt.random.seed(3)
+    assert bool(smelt.array_equal(f(*ends), first))
+
+
+def test_normal_numbers() -> None:
+    f = smelt.from_stablehlo(drawn("NORMAL", "f32"))
+    x = np.array(f(smelt.array(5.0), smelt.array(2.0)))
+    assert abs(x.mean() - 5) < 0.4 and abs(x.std() - 2) < 0.4
+
+
+def test_compiled_functions_draw_from_the_state_that_they_take() -> None:
+    f = smelt.from_stablehlo(drawn("UNIFORM", "f32", (8,)))
+    g = smelt.compile(lambda: f(smelt.array(0.0), smelt.array(1.0)), inputs=smelt.random.state,
+                      outputs=smelt.random.state)  # fmt: skip
+    assert not bool(smelt.array_equal(g(), g()))
+
+
+def test_numbers_of_loops_are_refused() -> None:
+    program = """func.func @main(%a: tensor<f32>) -> tensor<f32> {
+      %s = stablehlo.constant dense<> : tensor<0xi64>
+      %0 = stablehlo.while(%x = %a) : tensor<f32>
+        cond { %c = stablehlo.compare LT, %x, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+               stablehlo.return %c : tensor<i1> }
+        do { %y = stablehlo.rng %x, %a, %s, distribution = UNIFORM
+                      : (tensor<f32>, tensor<f32>, tensor<0xi64>) -> tensor<f32>
+             stablehlo.return %y : tensor<f32> }
+      return %0 : tensor<f32>
+    }"""
+    with pytest.raises(IRError, match="draws within a loop"):
+        smelt.from_stablehlo(program)(smelt.array(1.0))
+
+
+def test_other_numbers_are_refused() -> None:
+    with pytest.raises(IRError, match="floating-point numbers are translated"):
+        smelt.from_stablehlo(drawn("UNIFORM", "i1"))(smelt.array(False), smelt.array(True))

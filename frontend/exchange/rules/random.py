@@ -1,19 +1,20 @@
-"""Random bits by the generators that XLA has: Threefry and Philox.
+"""Random bits by the generators that XLA has, Threefry and Philox, and numbers of no stated generator.
 
-Both are of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Each number is a function of a key
-and of its place, so they are made all at once.
+Both generators are of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Each number is a function
+of a key and of its place, so they are made all at once.
 """
 
 from __future__ import annotations
 
 import math
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, mlir
 from smelt.ir.dtypes import DType
 from smelt.ir.op import registry as ops
 
 from ...functions.joining import concatenate
 from ...lazy.arrays import array, convert, emit
+from ...random import normal, randint, uniform
 from ..reading import Call, rule
 from ..translating import Refused
 from .elementwise import apply, bits_of, full_like, unsigned
@@ -146,3 +147,21 @@ def _rng_bit_generator(call: Call) -> list[array]:
     new, found = (_threefry_bits if three else _philox_bits)(state, aval.shape, wide)
     kind = unsigned(dtype)
     return [new, bits_of(found if found.dtype is kind else convert(found, kind), dtype)]
+
+
+@rule("stablehlo.rng")
+def _rng(call: Call) -> array:
+    """Numbers of the state that a program does not name: that of `smelt.random`, which `smelt.random.seed` sets."""
+    within = call.operation.parent
+    if within.name != "func.func" or call.reader.entry() != mlir.ir.StringAttr(within.attributes["sym_name"]).value:
+        raise Refused("draws within a loop, a branch or another function; in the program's own body it is translated")
+    low, high, aval = call.operands[0], call.operands[1], call.aval
+    dtype: DType = aval.dtype
+    if call.word("rng_distribution") == "NORMAL":
+        if dtype.kind == "f":
+            return normal(aval.shape, dtype, low, high)
+    elif dtype.kind == "f":
+        return uniform(low, high, aval.shape, dtype)
+    elif dtype.kind in "iu":
+        return randint(low, high, aval.shape, dtype)
+    raise Refused(f"makes {aval}; floating-point numbers are translated, and integers of UNIFORM")

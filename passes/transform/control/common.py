@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, function_named, functions, new_function
+from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, function_named, new_function
 from smelt.ir.control import ControlOp, layout
 
 from ...dependence import closed, cone, dependence
@@ -32,6 +32,7 @@ from ...rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values
 from ...simplify.reads import ModuleReads, Needs, argument_index, union
 from ..jvp import push_tangents
 from ..partition import BOTH, linear_values
+from ..remembered import expansion_of
 
 if TYPE_CHECKING:
     from ..batch import Batching
@@ -180,7 +181,6 @@ class Pushed:
     def __init__(
         self, module: Any, function: Function, active: Flags, groups: Sequence[range], linearize: bool, suffix: str
     ):
-        self.mark = set(functions(module))
         self.module, self.function = module, function
         avals = [a.aval for a in function.arguments]
         order = interleave(range(len(avals)), range(len(avals)), active, groups)
@@ -215,8 +215,10 @@ class Pushed:
         return name_of(self.operation)
 
     def discard(self) -> None:
-        """Erase the function and those that were made for it."""
-        erase(self.module, [name for name in functions(self.module) if name not in self.mark])
+        """Erase the function. What was made for it may be run by another one."""
+        erase(self.module, [name_of(self.operation)])
+        if (expansion := expansion_of(self.module)) is not None:
+            expansion.has_rest = True
 
 
 def interleave(primals: Sequence[Any], tangents: Sequence[Any], active: Flags, groups: Sequence[range]) -> list[Any]:
