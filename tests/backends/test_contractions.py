@@ -13,7 +13,7 @@ import pytest
 import smelt
 from smelt.backends.contraction import analyse
 from smelt.backends.cpu import program as cpu
-from smelt.backends.cpu.contract import build, dots, elements, lines, panels, tiles
+from smelt.backends.cpu.contract import build, channels, dots, elements, lines, panels, tiles
 from smelt.backends.cpu.contract.tiles import Sides
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -293,27 +293,36 @@ BY_CHANNEL = [
     ((1, 9, 8, 32), 3, {"padding_low": (2, 0), "padding_high": (0, 1), "window_strides": (2, 3)}),
     ((1, 6, 6, 130), 2, {"input_dilation": (2, 1), "kernel_dilation": (1, 2)}),
     ((1, 1, 1, 35), 5, {"padding_low": (2, 2), "padding_high": (3, 2)}),
+    ((2, 13, 11, 40), 7, {"padding_low": (3, 3), "padding_high": (3, 3), "window_strides": (2, 2)}),
+    ((1, 3, 14, 387), 5, {"padding_low": (2, 2), "padding_high": (2, 2)}),
+    ((3, 5, 6, 24), 3, {"padding_low": (2, 1), "padding_high": (2, 2), "input_dilation": (2, 2)}),
+    ((1, 1, 77, 19), 4, {"padding_low": (3, 3), "padding_high": (0, 0)}),
 ]
 
 
 @pytest.mark.parametrize(("shape", "taps", "windows"), BY_CHANNEL)
 def test_convolutions_by_channel(shape: tuple[int, ...], taps: int, windows: dict[str, Any]) -> None:
     """Lines of channels in the middle of an image and at its edges, with numbers that are none on either side."""
-    channels = shape[-1]
+    count = shape[-1]
     attrs = {"window_strides": (1, 1), "padding_low": (0, 0), "padding_high": (0, 0), "input_dilation": (1, 1)}
-    attrs |= {"kernel_dilation": (1, 1), **windows, "feature_groups": channels}
+    attrs |= {"kernel_dilation": (1, 1), **windows, "feature_groups": count}
     for dtype in (f32, dtypes.float16, dtypes.bfloat16, dtypes.float64, dtypes.int8, dtypes.complex64):
-        avals = [Aval(shape, dtype), Aval((channels, taps, taps, 1), dtype)]
+        avals = [Aval(shape, dtype), Aval((count, taps, taps, 1), dtype)]
         module = module_of(avals, lambda b, x, w: b.conv_general(x, w, **attrs))
         arrays = [random_array(a, i) for i, a in enumerate(avals)]
+        cases = [arrays]
         if dtype.kind == "f":
-            for a in arrays:
+            cases.append([a.copy() for a in arrays])
+            for a in cases[1]:
                 a[..., 0, 0, 0], a[0, 0], a[-1, -1, -1, -1] = np.inf, -0.0, np.nan
-        [want] = Interpreter(module)("main", arrays)
+        wanted = [Interpreter(module)("main", case)[0] for case in cases]
         Pipeline.parse(PASSES).run(module)
-        body = read_function(next(f for name, f in functions(module).items() if name != "main"))
-        assert build.path(analyse(body)) is elements.build_elements
-        close(run(compile_(module, "plan-buffers"), arrays)[0], want, taps * taps)
+        body = analyse(read_function(next(f for name, f in functions(module).items() if name != "main")))
+        is_real, wide = dtype.kind == "f", body.result.aval.size > body.depth.extent * count
+        assert (channels.Channels.of(body) is not None) == (is_real and wide and count >= 16)
+        program = compile_(module, "plan-buffers")
+        for case, want in zip(cases, wanted):
+            close(run(program, case)[0], want, taps * taps)
 
 
 ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32),
