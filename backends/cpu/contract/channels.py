@@ -264,7 +264,7 @@ class _Kernel:
             k.when(end.eq(k.const(lane.extent - over, INDEX)), rest_of_lane)
 
     def _sums(self, first: Scalar, count: int, channel: Scalar, inside: Scalar, vectors: int, lanes: int) -> None:
-        """So many neighbours from `first` on, in some vectors of channels of which the first is `inside` of the block."""
+        """Neighbours from `first` on, in some vectors of channels, of which the first is `inside` of the block."""
         k, sides = self.k, self.channels
 
         def add(sums: Sequence[Scalar], places: Sequence[int]) -> list[Scalar]:
