@@ -42,10 +42,13 @@ CALLS = 512
 #: Functions with more arguments and results than this take their addresses in one array: of each that is an argument of
 #: its own, MLIR makes a descriptor, and LLVM's time grows with the square of their number.
 WIDE = 64
+#: Of so many channels there are enough vectors for threads; see `contract.channels`.
+LEAST_CHANNELS = 32
 _ATTENTION = f"attention={ATTENTION_FEATURES} attention-work={ATTENTION_WORK}"
 FUSE = f"fuse{{contractions=true library={LIBRARY} apart={APART} {_ATTENTION}}}"
 #: What makes a module ready for `compile_module`.
-PIPELINE = f"{SIMPLIFY},split-sums,dce,{FUSE},plan-buffers".replace(",canonicalize,", ",sum-taps,canonicalize,", 1)
+_TAPS = f"sum-taps{{channels={LEAST_CHANNELS}}}"
+PIPELINE = f"{SIMPLIFY},split-sums,dce,{FUSE},plan-buffers".replace(",canonicalize,", f",{_TAPS},canonicalize,", 1)
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

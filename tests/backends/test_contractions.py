@@ -347,3 +347,35 @@ def test_rows_are_read_where_they_lie(rows: int, depth: int, columns: int) -> No
     with override(check=True):
         checked = smelt.compile(lambda *a: products(*a))(*(smelt.array(v.astype(np.float32)) for v in (x, y)))
     np.testing.assert_allclose(np.asarray(checked[0]), wanted[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "loose"), [("float32", 1e-5), ("float64", 1e-13), ("bfloat16", 2e-2)])
+@pytest.mark.parametrize(("shape", "taps", "stride"), [((2, 9, 8, 40), 3, 1), ((3, 11, 7, 33), 5, 2)])
+def test_weights_gradients_by_channel(
+    shape: tuple[int, ...], taps: int, stride: int, dtype: str, loose: float
+) -> None:  # fmt: skip
+    """In many channels it is one kernel, whatever meets the zeros around the images."""
+    rng, pad = np.random.default_rng(0), taps // 2
+    places = [(n - 1) // stride + 1 for n in shape[1:3]]
+    x, ct = rng.standard_normal(shape), rng.standard_normal((shape[0], *places, shape[3]))
+
+    def gradient(x: Any, w: Any, ct: Any) -> Any:
+        layer = lambda w: smelt.conv2d(x, w, stride=stride, padding=pad, groups=shape[3])  # noqa: E731
+        return smelt.vjp(layer, [w], [ct])[1][0]
+
+    w = smelt.zeros((shape[3], taps, taps, 1), getattr(smelt, dtype))
+    compiled = None
+    for special in (0.0, np.inf, np.nan):
+        if special:
+            ct[0, 0, 1, 3] = ct[-1, -1, -1, -1] = special
+        arrays = [smelt.array(x, w.dtype), w, smelt.array(ct, w.dtype)]
+        compiled = compiled or smelt.compile(gradient).trace(*arrays).lower().compile()
+        assert "conv_general" in compiled.as_text("plan-buffers")
+        seen, known = (np.asarray(a.astype(smelt.float64)) for a in (arrays[0], arrays[2]))
+        seen, wanted = np.pad(seen, ((0, 0), (pad, pad), (pad, pad), (0, 0))), np.zeros(w.shape)
+        for i, j in itertools.product(range(taps), repeat=2):
+            ends = [at + (n - 1) * stride + 1 for at, n in zip((i, j), places)]
+            with np.errstate(invalid="ignore"):
+                wanted[:, i, j, 0] = (seen[:, i : ends[0] : stride, j : ends[1] : stride] * known).sum((0, 1, 2))
+        found = np.asarray(smelt.compile(gradient)(*arrays).astype(smelt.float64))
+        np.testing.assert_allclose(found, wanted, rtol=loose, atol=loose * 20)

@@ -12,6 +12,9 @@
 What a guard of a window's rows leaves out is not multiplied; at the ends of a line each neighbour has its own guard.
 That is right for weights that are finite: zeros around an image times infinity are no numbers. Others, which nobody
 waits for, are multiplied with everything, one by one.
+
+So are gradients of the weights made: the neighbours are taps, and the cotangent, which is as large as the image, is
+what they share. It is read where it lies, and meets zeros where guards do not hold.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from smelt.ir.index import Guard, Index, linearize, names_of
 from smelt.ir.kinds import holds
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
-from ..kernel import KernelModule
+from ..kernel import KernelModule, Memory
 from ..loops import Split, inner_loops, reduce_loops
 from ..schedules import ScheduledKernel, start_kernel
 from ..vectors import Lane
@@ -40,6 +43,8 @@ from .tiles import has_wide_registers, lanes_of, rows_of, runs_along, store_outp
 
 #: Bytes of the weights of a block of channels.
 WEIGHT_BYTES = 64 * 1024
+#: With more depth than so much, what its innermost loop adds up is a sum by itself: sums of sums round less often.
+LONG_DEPTH = 128
 #: Enough parts of the result for any number of threads that is likely.
 ENOUGH_UNITS = 16
 
@@ -53,6 +58,7 @@ class Channels:
         outer: loops over the result, without the last two.
         line: positions beside each other, as of an image's row, of which some are made at once.
         lane: the channels.
+        turned: whether the weights are few, and brought into lines along channels first.
     """
 
     product: Product
@@ -61,38 +67,43 @@ class Channels:
     outer: tuple[Fused, ...]
     line: Fused
     lane: Fused
+    turned: bool
 
     @staticmethod
     def of(product: Product) -> Channels | None:
         """The loops of a product of that kind; None if it is none.
 
-        Neighbours in the result are members of a batch, each of which multiplies with a vector of its own.
+        Neighbours along the channels are members of a batch, each of which multiplies with a vector of its own.
         """
         loops = free_loops(product)
         lone = min(product.rows.extent, product.columns.extent) == 1 and product.rules.multiplies
-        if not lone or not loops or product.dtype.kind != "f" or len(loops[-1].variables) != 1:
+        if not lone or product.dtype.kind != "f":
             return None
-        *outer, lane = loops
         moving, weights = product.lhs, product.rhs
         if product.rows.extent == 1:
             moving, weights = weights, moving
+        lanes = [loop for loop in loops if _is_lane(product, loop) and not is_strided(moving, [loop])]
         guards = [guard.index for guard in moving.access.guards]
         used = names_of([*weights.access.place, *(guard.index for guard in weights.access.guards)])
-        batched = set(lane.names) <= set(product.batch.names) and lane.extent >= lanes_of(product.dtype) // 2
-        if not batched or weights.access.guards or not used <= {*lane.names, *product.depth.names}:
+        if not lanes or weights.access.guards or not used <= {*lanes[-1].names, *product.depth.names}:
             return None
-        if not set(lane.names).isdisjoint(names_of(guards)) or is_strided(moving, [lane]):
+        lane = lanes[-1]
+        if not set(lane.names).isdisjoint(names_of(guards)):
             return None
         nested = names_of([Index(0, [(a, 1)]) for index in guards for a, _ in index.terms if a.kind != "var"])
-        lines = [loop for loop in outer if len(loop.variables) == 1 and nested.isdisjoint(loop.names)]
-        if not lines or product.depth.extent * lane.extent >= product.result.aval.size:
+        around = [loop for loop in loops if loop is not lane]
+        lines = [loop for loop in around if len(loop.variables) == 1 and nested.isdisjoint(loop.names)]
+        turned = product.depth.extent * lane.extent < product.result.aval.size
+        if not lines or not (turned or not is_strided(weights, [lane])):
             return None
-        found = Channels(product, moving, weights, tuple(x for x in outer if x is not lines[-1]), lines[-1], lane)
+        line = lines[-1]
+        outer = tuple(loop for loop in around if loop is not line)
+        found = Channels(product, moving, weights, outer, line, lane, turned)
         return found if found._has_vectors() else None
 
     def _has_vectors(self) -> bool:
         """Whether what moves can be read in vectors; where it is computed one is made, for nobody."""
-        if self.moving.source is not None:
+        if self.moving.source is not None and (self.turned or self.weights.source is not None):
             return True
         module = KernelModule()
         try:
@@ -101,6 +112,12 @@ class Channels:
         except (KernelError, mlir.ir.MLIRError):
             return False
         return True
+
+
+def _is_lane(product: Product, loop: Fused) -> bool:
+    """Whether a loop of the result goes over members of a batch, enough of them for a vector."""
+    is_one = len(loop.variables) == 1 and loop.names[0] in product.batch.names
+    return is_one and loop.extent >= lanes_of(product.dtype) // 2
 
 
 def build_channels(module: KernelModule, name: str, channels: Channels) -> ScheduledKernel:
@@ -118,11 +135,11 @@ class _Kernel:
         self.depth = [Fused([v]) for v in product.depth.variables]
         self.count = rows_of(line.extent)
         self.width = self.lanes * (2 if has_wide_registers() else 1)
-        kind = compute_dtype(channels.weights.dtype)
-        room = max(1, WEIGHT_BYTES // (product.depth.extent * kind.size * self.width))
+        kind, taps, self.turned = compute_dtype(channels.weights.dtype), product.depth.extent, channels.turned
+        room = max(1, WEIGHT_BYTES // (taps * kind.size * self.width)) if self.turned else 1
         self.blocks = -(-lane.extent // (room * self.width))
         self.block = -(-lane.extent // (self.blocks * self.width)) * self.width  # of about the same size
-        self.weights = k.scratch(product.depth.extent * self.block, kind)
+        self.weights = k.scratch(taps * self.block, kind) if self.turned else None
         self.sums = k.scratch(self.count * self.width, self.dtype)
         around = math.prod(loop.extent for loop in channels.outer)
         steps = -(-line.extent // self.count)
@@ -145,7 +162,9 @@ class _Kernel:
         k, zero = self.k, self.k.const(0, INDEX)
         for loop in (*self.channels.outer, self.channels.line, self.channels.lane, *self.depth):
             k.bind(loop, zero)
-        self._read(zero, zero, self.lanes)
+        self._read(self.channels.moving, zero, zero, self.lanes)
+        if not self.turned:
+            self._read(self.channels.weights, zero, zero, self.lanes)
         k.emit("func.return", [], [])
 
     def build(self) -> ScheduledKernel:
@@ -156,7 +175,8 @@ class _Kernel:
         def block(number: Scalar) -> None:
             """Of what this call makes, what belongs to a block of channels."""
             first = number * self.block
-            self._turn(first)
+            if self.weights is not None:
+                self._turn(first, self.weights)
             start = number * self.units
             low = k.op("arith.maxui", [self._lo, start], INDEX)
             high = k.op("arith.minui", [self._hi, start + self.units], INDEX)
@@ -164,8 +184,8 @@ class _Kernel:
             def units(make: Callable[[Scalar, Scalar, Scalar], None]) -> None:
                 k.loop(None, low, high, lambda at: make(first, *self._enter(at - start)))
 
-            if self.channels.moving.access.guards:
-                finite = self._finite()
+            if self.weights is not None and self.channels.moving.access.guards:
+                finite = self._finite(self.weights)
                 k.when(finite, lambda: units(self._part))
                 k.when(~finite, lambda: units(self._one_by_one))
             else:
@@ -179,23 +199,22 @@ class _Kernel:
         k.emit("func.return", [], [])
         return ScheduledKernel(self.name, body, Split(total), [*body.arguments, *body.returns])
 
-    def _turn(self, first: Scalar) -> None:
+    def _turn(self, first: Scalar, memory: Memory) -> None:
         """The weights of a block of channels, in lines along those."""
         k, lane = self.k, self.channels.lane
         end = k.op("arith.minui", [first + self.block, k.const(lane.extent, INDEX)], INDEX)
 
         def line(at: Scalar, read: Callable[[], Scalar]) -> None:
-            inner_loops(k, self.depth, lambda: k.write(read(), self.weights, self._weight(at - first)))
+            inner_loops(k, self.depth, lambda: k.write(read(), memory, self._weight(at - first)))
 
         k.loop(lane, first, end, lambda at: line(at, lambda: self.channels.weights.read(k)))
         if self.blocks * self.block > lane.extent:
-            zero = k.const(0, self.weights.aval.dtype)
+            zero = k.const(0, memory.aval.dtype)
             k.loop(None, end, first + self.block, lambda at: line(at, lambda: zero))
 
-    def _finite(self) -> Scalar:
+    def _finite(self, memory: Memory) -> Scalar:
         """Whether all weights of a block are: times zero they are zeros."""
-        k, memory = self.k, self.weights
-        zero, dtype = k.const(0, INDEX), memory.aval.dtype
+        k, zero, dtype = self.k, self.k.const(0, INDEX), memory.aval.dtype
         with k.vectors(self.lanes):
             nothing = k.const(0, dtype)
 
@@ -267,13 +286,17 @@ class _Kernel:
         """Neighbours from `first` on, in some vectors of channels, of which the first is `inside` of the block."""
         k, sides = self.k, self.channels
 
-        def add(sums: Sequence[Scalar], places: Sequence[int]) -> list[Scalar]:
+        def add(sums: Sequence[Scalar], places: Sequence[int], outside: bool = False) -> list[Scalar]:
             """The sums with the products of the depth where the loops stand, of some neighbours."""
-            found, here = list(sums), self._weight(inside)
+            found = list(sums)
             for v in range(vectors):
-                y = k.load_vector(self.weights, here + v * self.lanes)
+                if self.weights is None:
+                    y = self._read(sides.weights, first, channel + v * self.lanes, lanes)
+                else:
+                    y = k.load_vector(self.weights, self._weight(inside) + v * self.lanes)
                 for p in places:
-                    x = self._read(first + p, channel + v * self.lanes, lanes)
+                    here = channel + v * self.lanes
+                    x = k.const(0, self.dtype) if outside else self._read(sides.moving, first + p, here, lanes)
                     pair = (x, y) if sides.moving is self.product.lhs else (y, x)
                     n = p * vectors + v
                     found[n] = self.product.rules.accumulate(k, found[n], *pair)
@@ -282,13 +305,15 @@ class _Kernel:
         def each(sums: Sequence[Scalar]) -> list[Scalar]:
             found = list(sums)
             for p in range(count):
-                found = k.carried(self._holds(self.along, [first + p]), found, functools.partial(add, found, [p]))
+                inside, outside = (functools.partial(add, found, [p], apart) for apart in (False, True))
+                condition = self._holds(self.along, [first + p])
+                found = k.carried(condition, found, inside, None if self.turned else outside)
             return found
 
-        def step(sums: Sequence[Scalar]) -> list[Scalar]:
+        def step(sums: Sequence[Scalar], outside: bool) -> list[Scalar]:
             everyone = range(count)
-            if not self.along:
-                return add(sums, everyone)
+            if outside or not self.along:
+                return add(sums, everyone, outside)
             inside = self._holds(self.along, [first, first + (count - 1)])
             return k.carried(inside, sums, lambda: add(sums, everyone), lambda: each(sums))
 
@@ -298,24 +323,30 @@ class _Kernel:
         if self.direct is None:
             self._finish(first, count, channel, vectors * lanes)
 
-    def _walk(self, body: Callable[[Sequence[Scalar]], list[Scalar]], sums: Sequence[Scalar]) -> list[Scalar]:
-        """Go over the depth, where the guards hold that do not move along a line: as far out as they can be asked."""
-        k = self.k
+    def _walk(
+        self, body: Callable[[Sequence[Scalar], bool], list[Scalar]], sums: Sequence[Scalar]
+    ) -> list[Scalar]:  # fmt: skip
+        """Go over the depth. Guards that do not move along a line are asked as far out as they can be: `body` is told
+        whether one of them does not hold."""
+        k, nothing = self.k, sums
 
-        def level(n: int, carried: Sequence[Scalar]) -> list[Scalar]:
+        def level(n: int, carried: Sequence[Scalar], outside: bool) -> list[Scalar]:
             guards = [guard for guard in self.across if self._known(guard) == n]
-            if not guards:
-                return further(n, carried)
-            return k.carried(self._holds(guards, []), carried, lambda: further(n, carried))
+            if outside or not guards:
+                return further(n, carried, outside)
+            apart = None if self.turned else lambda: further(n, carried, True)
+            return k.carried(self._holds(guards, []), carried, lambda: further(n, carried, False), apart)
 
-        def further(n: int, carried: Sequence[Scalar]) -> list[Scalar]:
+        def further(n: int, carried: Sequence[Scalar], outside: bool) -> list[Scalar]:
             if n == len(self.depth):
-                return body(carried)
-            loop = self.depth[n]
-            end = k.const(loop.extent, INDEX)
-            return k.loop(loop, k.const(0, INDEX), end, lambda _, *inner: level(n + 1, inner), carried)
+                return body(carried, outside)
+            alone = n == len(self.depth) - 1 and self.product.depth.extent > LONG_DEPTH
+            loop, start = self.depth[n], nothing if alone else carried
+            zero, end = k.const(0, INDEX), k.const(self.depth[n].extent, INDEX)
+            found = k.loop(loop, zero, end, lambda _, *inner: level(n + 1, inner, outside), start)
+            return [x + y for x, y in zip(carried, found)] if alone else found
 
-        return level(0, sums)
+        return level(0, sums, False)
 
     def _known(self, guard: Guard) -> int:
         """How many loops of the depth a guard has to wait for."""
@@ -332,9 +363,9 @@ class _Kernel:
             tests = [x for x in found or [holds(k, guards)] if x is not None]
             return functools.reduce(k.logical_and, tests) if tests else k.const(True, dtypes.bool_)
 
-    def _read(self, place: Scalar, channel: Scalar, lanes: int) -> Scalar:
-        """A vector of what moves, at a place of the line."""
-        k, lane, operand = self.k, self.channels.lane, self.channels.moving
+    def _read(self, operand: Operand, place: Scalar, channel: Scalar, lanes: int) -> Scalar:
+        """A vector of an operand, at a place of the line."""
+        k, lane = self.k, self.channels.lane
         steps = Lane(np.arange(lanes), math.gcd(self.lanes, self.block))
         with k.at_position(self.channels.line, place), k.at_position(lane, channel), k.along({lane.names[0]: steps}):
             return k.value(operand.value, operand.access.place)
