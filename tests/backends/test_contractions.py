@@ -325,6 +325,30 @@ def test_convolutions_by_channel(shape: tuple[int, ...], taps: int, windows: dic
             close(run(program, case)[0], want, taps * taps)
 
 
+#: Channels, outputs and groups: few outputs a group beside each other in a vector.
+BY_GROUPS = [(64, 64, 16), (40, 80, 40), (36, 24, 12), (96, 48, 12), (32, 32, 2)]
+
+
+@pytest.mark.parametrize(("channels_in", "outputs", "groups"), BY_GROUPS)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_by_small_groups(channels_in: int, outputs: int, groups: int, stride: int) -> None:
+    attrs = {"window_strides": (stride, 1), "input_dilation": (1, stride)}
+    attrs |= {"padding_low": (1, 1), "padding_high": (1, 0), "kernel_dilation": (1, 1), "feature_groups": groups}
+    per_group = outputs // groups
+    for dtype in (f32, dtypes.bfloat16, dtypes.float64):
+        avals = [Aval((2, 9, 11, channels_in), dtype), Aval((outputs, 3, 2, channels_in // groups), dtype)]
+        module = module_of(avals, lambda b, x, w: b.conv_general(x, w, **attrs))
+        cases = [[random_array(a, i) for i, a in enumerate(avals)] for _ in range(2)]
+        cases[1][1][0, 0, 0, 0] = np.inf
+        wanted = [Interpreter(module)("main", case)[0] for case in cases]
+        Pipeline.parse(PASSES).run(module)
+        body = analyse(read_function(next(f for name, f in functions(module).items() if name != "main")))
+        assert (channels.Channels.of(body) is not None) == (per_group <= tiles.lanes_of(dtype) // 2)
+        program = compile_(module, "plan-buffers")
+        for case, want in zip(cases, wanted):
+            close(run(program, case)[0], want, 6 * channels_in // groups)
+
+
 ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32),
         (97, 1, 16), (9, 300, 12), (301, 512, 3), (77, 4160, 1), (3, 64, 2)]  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Convolutions by channel: vectors of channels, and a few neighbours of the result at once, which share their weights.
+"""Convolutions by channel, or by a few: vectors of channels, and a few neighbours of the result at once, which share
+their weights.
 
 ::
 
@@ -14,7 +15,8 @@ That is right for weights that are finite: zeros around an image times infinity 
 waits for, are multiplied with everything, one by one.
 
 So are gradients of the weights made: the neighbours are taps, and the cotangent, which is as large as the image, is
-what they share. It is read where it lies, and meets zeros where guards do not hold.
+what they share. It is read where it lies, and meets zeros where guards do not hold. Of groups of a few channels a
+vector holds the outputs of several.
 """
 
 from __future__ import annotations
@@ -75,26 +77,23 @@ class Channels:
 
         Neighbours along the channels are members of a batch, each of which multiplies with a vector of its own.
         """
-        loops = free_loops(product)
-        lone = min(product.rows.extent, product.columns.extent) == 1 and product.rules.multiplies
-        if not lone or product.dtype.kind != "f":
+        if not product.rules.multiplies or product.dtype.kind != "f":
             return None
-        moving, weights = product.lhs, product.rhs
-        if product.rows.extent == 1:
-            moving, weights = weights, moving
-        lanes = [loop for loop in loops if _is_lane(product, loop) and not is_strided(moving, [loop])]
+        moving, weights, own = product.lhs, product.rhs, product.columns
+        if product.rows.extent < product.columns.extent:
+            moving, weights, own = weights, moving, product.rows
+        lane = _lane_of(product, moving, own)
         guards = [guard.index for guard in moving.access.guards]
         used = names_of([*weights.access.place, *(guard.index for guard in weights.access.guards)])
-        if not lanes or weights.access.guards or not used <= {*lanes[-1].names, *product.depth.names}:
+        if lane is None or weights.access.guards or not used <= {*lane.names, *product.depth.names}:
             return None
-        lane = lanes[-1]
         if not set(lane.names).isdisjoint(names_of(guards)):
             return None
         nested = names_of([Index(0, [(a, 1)]) for index in guards for a, _ in index.terms if a.kind != "var"])
-        around = [loop for loop in loops if loop is not lane]
+        around = free_loops(product, lane.names)
         lines = [loop for loop in around if len(loop.variables) == 1 and nested.isdisjoint(loop.names)]
         turned = product.depth.extent * lane.extent < product.result.aval.size
-        if not lines or not (turned or not is_strided(weights, [lane])):
+        if not lines or not (turned or (len(lane.variables) == 1 and not is_strided(weights, [lane]))):
             return None
         line = lines[-1]
         outer = tuple(loop for loop in around if loop is not line)
@@ -103,7 +102,8 @@ class Channels:
 
     def _has_vectors(self) -> bool:
         """Whether what moves can be read in vectors; where it is computed one is made, for nobody."""
-        if self.moving.source is not None and (self.turned or self.weights.source is not None):
+        plain = self.moving.source is not None and len(self.lane.variables) == 1
+        if plain and (self.turned or self.weights.source is not None):
             return True
         module = KernelModule()
         try:
@@ -114,10 +114,20 @@ class Channels:
         return True
 
 
-def _is_lane(product: Product, loop: Fused) -> bool:
-    """Whether a loop of the result goes over members of a batch, enough of them for a vector."""
-    is_one = len(loop.variables) == 1 and loop.names[0] in product.batch.names
-    return is_one and loop.extent >= lanes_of(product.dtype) // 2
+def _lane_of(product: Product, moving: Operand, own: Fused) -> Fused | None:
+    """The loop over members of a batch, enough of them for a vector, along which what moves lies; where each makes a
+    few neighbours of the result, the two loops as one. `own`: loops on which only the weights depend."""
+    least = lanes_of(product.dtype) // 2
+    outputs = [v for v in own.variables if v[1] > 1]
+    if not outputs:
+        loops = [loop for loop in free_loops(product) if len(loop.variables) == 1 and not is_strided(moving, [loop])]
+        lanes = [loop for loop in loops if loop.names[0] in product.batch.names and loop.extent >= least]
+        return lanes[-1] if lanes else None
+    (name, count), value, place = outputs[-1], *product.outputs[0]
+    out = linearize(place, value.shape)
+    groups = [v for v in product.batch.variables if out.step(v[0]) == count and v[1] * count >= least]
+    few = len(outputs) == 1 and count <= least and least % count == 0 and out.step(name) == 1
+    return Fused([groups[0], (name, count)]) if few and groups else None
 
 
 def build_channels(module: KernelModule, name: str, channels: Channels) -> ScheduledKernel:
@@ -366,8 +376,12 @@ class _Kernel:
     def _read(self, operand: Operand, place: Scalar, channel: Scalar, lanes: int) -> Scalar:
         """A vector of an operand, at a place of the line."""
         k, lane = self.k, self.channels.lane
-        steps = Lane(np.arange(lanes), math.gcd(self.lanes, self.block))
-        with k.at_position(self.channels.line, place), k.at_position(lane, channel), k.along({lane.names[0]: steps}):
+        steps = {}  # vectors begin where a member of the batch does
+        for name, extent in lane.variables:
+            at = np.arange(lanes) // lane.strides[name]
+            outermost = name == lane.names[0]
+            steps[name] = Lane(at, self.lanes // lane.strides[name]) if outermost else Lane(at % extent, extent)
+        with k.at_position(self.channels.line, place), k.at_position(lane, channel), k.along(steps):
             return k.value(operand.value, operand.access.place)
 
     def _keep(self, sums: Sequence[Scalar], first: Scalar, count: int, channel: Scalar, vectors: int) -> None:

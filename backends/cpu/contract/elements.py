@@ -132,10 +132,10 @@ def is_by_channel(product: Product) -> bool:
     return batched and loops[-1].extent >= lanes_of(product.dtype) and has_lines(product)
 
 
-def free_loops(product: Product) -> list[Fused]:
-    """The loops over the result, in the order in which it lies."""
+def free_loops(product: Product, but: Sequence[str] = ()) -> list[Fused]:
+    """The loops over the result, in the order in which it lies, but those of some variables."""
     out = linearize(product.outputs[0][1], product.outputs[0][0].shape)
-    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables]
+    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables if v[0] not in but]
     free.sort(key=lambda v: -out.coefficient(Atom("var", (v[0],), 0, v[1] - 1)))
     return fuse_variables(free, addresses(product))
 
