@@ -5,7 +5,7 @@ Stored bool is one byte; half precision is widened when read and rounded when wr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -104,6 +104,17 @@ class MemoryKernel(FusionKernel):
         with self.inside(mlir.ir.Block.create_at_start(operation.regions[0], [])):
             body()
             self.emit("scf.yield", [], [])
+
+    def carried(
+        self, condition: Scalar, values: Sequence[Scalar], then: Callable[[], Sequence[Scalar]],
+        otherwise: Callable[[], Sequence[Scalar]] | None = None,
+    ) -> list[Scalar]:  # fmt: skip
+        """What `then` makes of some values where `condition` holds, else what `otherwise` does, or the values."""
+        operation = self.emit("scf.if", [condition], [x.mlir.type for x in values], regions=2)
+        for region, body in zip(operation.regions, (then, otherwise or (lambda: values))):
+            with self.inside(mlir.ir.Block.create_at_start(region, [])):
+                self.emit("scf.yield", list(body()), [])
+        return [Scalar(self, found, x.dtype) for found, x in zip(operation.results, values)]
 
     # Constants in memory
 

@@ -194,7 +194,8 @@ def signals_later(action: Callable[[], T]) -> T:
         return action()
     arrived: list[tuple[int, Any]] = []
     # The module below `signal`, which makes an enumeration of everything: fifty times as long.
-    handlers: dict[int, Any] = {n: h for n in range(1, _signal.NSIG) if callable(h := _signal.getsignal(n))}
+    found = map(_signal.getsignal, range(1, _signal.NSIG))
+    handlers: dict[int, Any] = {n: h for n, h in enumerate(found, 1) if callable(h)}
     try:
         for number in handlers:
             _signal.signal(number, lambda n, frame: arrived.append((n, frame)))

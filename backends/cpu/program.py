@@ -42,11 +42,13 @@ CALLS = 512
 #: Functions with more arguments and results than this take their addresses in one array: of each that is an argument of
 #: its own, MLIR makes a descriptor, and LLVM's time grows with the square of their number.
 WIDE = 64
+#: Of so many channels there are enough vectors for threads; see `contract.channels`.
+LEAST_CHANNELS = 32
 FUSE = with_options(
     "fuse", contractions=True, library=LIBRARY, apart=APART, attention=ATTENTION_FEATURES, attention_work=ATTENTION_WORK
 )
 #: What makes a module ready for `compile_module`.
-PIPELINE = sequence(simplified("sum-taps"), "split-sums", "dce", FUSE, "plan-buffers")
+PIPELINE = sequence(simplified(with_options("sum-taps", channels=LEAST_CHANNELS)), "split-sums", "dce", FUSE, "plan-buffers")
 #: Programs with less work than this, in bytes moved, run on the calling thread.
 PARALLEL_WORK = 256 * 1024
 #: From which members of a team take their numbers.

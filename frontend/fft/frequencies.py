@@ -137,5 +137,5 @@ def ifftshift(a: ArrayLike, axes: Axes | None = None, stream: StreamOrDevice = N
 
 
 def _shifted(name: str, x: array, axes: Axes | None, by: Callable[[int], int]) -> array:
-    found = many_axes(name, axes, x.ndim)
+    found = many_axes(name, axes, x.shape)
     return roll(x, tuple(by(x.shape[axis]) for axis in found), found) if found else wrap(x._ref)

@@ -33,7 +33,7 @@ def _axes(name: str, x: array, s: Axes | None, axes: Axes | None) -> tuple[tuple
         axes = shape_tuple(name, axes, "axes consist")
     elif sizes is not None:
         axes = tuple(range(-len(sizes), 0))
-    found = many_axes(name, axes, x.ndim)
+    found = many_axes(name, axes, x.shape)
     if sizes is None:
         return found, [None] * len(found)
     if len(found) != len(sizes):
@@ -108,7 +108,7 @@ def _along_one(
     """`_transform` of one axis."""
     x = as_array(a)
     size = None if n is None else (integer(name, "n", n, 1),)
-    return _transform(name, x, size, (one_axis(name, axis, x.ndim),), norm, kind, inverse)
+    return _transform(name, x, size, (one_axis(name, axis, x.shape),), norm, kind, inverse)
 
 
 @remembered

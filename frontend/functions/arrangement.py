@@ -68,7 +68,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1), *, stream: S
     """
     check_stream(stream)
     x, turns = as_array(m), integer("rot90", "k", k) % 4
-    plane = many_axes("rot90", axes, x.ndim) if x.ndim > 1 else ()
+    plane = many_axes("rot90", axes, x.shape) if x.ndim > 1 else ()
     if len(plane) != 2:
         raise ShapeError(at_user_line(f"smelt.rot90: needs a plane of two axes, got {shown(axes)}; m {x.aval}"))
     first, second = plane
@@ -95,7 +95,7 @@ def flipud(m: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     x = as_array(m)
-    return reversed_along(x, (one_axis("flipud", 0, x.ndim),))
+    return reversed_along(x, (one_axis("flipud", 0, x.shape),))
 
 
 @remembered
@@ -112,7 +112,7 @@ def fliplr(m: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     x = as_array(m)
-    return reversed_along(x, (one_axis("fliplr", 1, x.ndim),))
+    return reversed_along(x, (one_axis("fliplr", 1, x.shape),))
 
 
 # Grown and cut
@@ -162,7 +162,7 @@ def _along(name: str, arr: ArrayLike, axis: int | None) -> tuple[array, int]:
     x = as_array(arr)
     if axis is None:
         return to_shape(x, (x.size,)), 0
-    return x, one_axis(name, axis, x.ndim)
+    return x, one_axis(name, axis, x.shape)
 
 
 def _place_type(size: int) -> type[np.signedinteger[Any]]:

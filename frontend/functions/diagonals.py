@@ -45,7 +45,7 @@ def diagonal_of(name: str, x: array, offset: int, axis1: int, axis2: int) -> arr
     """`diagonal` with errors that name another function."""
     if x.ndim < 2:
         raise ShapeError(at_user_line(f"smelt.{name}: needs at least two axes; a {x.aval}"))
-    i, j = many_axes(name, (axis1, axis2), x.ndim)
+    i, j = many_axes(name, (axis1, axis2), x.shape)
     offset = integer(name, "offset", offset)
     x = permuted(x, (*(k for k in range(x.ndim) if k not in (i, j)), i, j))
     *lead, rows, columns = x.shape

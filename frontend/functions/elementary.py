@@ -291,7 +291,7 @@ def unwrap(
     if not x.ndim or x.dtype.is_complex:
         kind = DTypeError if x.ndim else ShapeError
         raise kind(at_user_line(f"smelt.unwrap: needs real numbers along an axis; p {x.aval}"))
-    place, turn = one_axis("unwrap", axis, x.ndim), float(number("unwrap", "period", period))
+    place, turn = one_axis("unwrap", axis, x.shape), float(number("unwrap", "period", period))
     least = turn / 2 if discont is None else float(number("unwrap", "discont", discont))
     if x.shape[place] < 2:
         return wrap(x._ref)

@@ -59,7 +59,7 @@ def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, 
     x = as_array(a)
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
-    axis = one_axis("take", axis, x.ndim)
+    axis = one_axis("take", axis, x.shape)
     index = indices if type(indices) is int else _index_array("take", indices)
     return getitem(x, (*[builtins.slice(None)] * axis, index))
 
@@ -70,7 +70,7 @@ def _along(name: str, a: ArrayLike, indices: ArrayLike, axis: int | None) -> tup
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
         index = index.reshape(-1) if isinstance(index, np.ndarray) else to_shape(index, (index.size,))
-    axis = one_axis(name, axis, x.ndim)
+    axis = one_axis(name, axis, x.shape)
     if index.ndim != x.ndim:
         raise ShapeError(at_user_line(f"smelt.{name}: indices have {index.ndim} axes; a {x.aval}"))
     for i, (d, n) in enumerate(zip(x.shape, index.shape)):
@@ -148,7 +148,7 @@ def put_along_axis(
 
 
 def _starts(name: str, x: array, start_indices: ArrayLike, axes: Sequence[int]) -> tuple[tuple[int, ...], list[array]]:
-    along = many_axes(name, shape_tuple(name, axes, "axes consist"), x.ndim)
+    along = many_axes(name, shape_tuple(name, axes, "axes consist"), x.shape)
     starts = as_array(start_indices)
     if not starts.dtype.is_integer or starts.ndim > 1 or starts.size != len(along):
         raise ShapeError(

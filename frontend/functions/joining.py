@@ -10,7 +10,15 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import AttributeValueError, DTypeError, OutOfMemoryError, ShapeError, SmeltError, at_user_line
+from smelt.ir.errors import (
+    AttributeValueError,
+    DTypeError,
+    OutOfMemoryError,
+    ShapeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
@@ -84,7 +92,7 @@ def _concatenated(arrays: Sequence[ArrayLike], axis: int | None) -> array:
     xs = _arrays("concatenate", arrays)
     if axis is None:
         return joined([to_shape(x, (x.size,)) for x in xs], 0)
-    along = one_axis("concatenate", axis, xs[0].ndim)
+    along = one_axis("concatenate", axis, xs[0].shape)
     rest = [(len(x.shape), *x.shape[:along], *x.shape[along + 1 :]) for x in xs]
     if any(other != rest[0] for other in rest):
         shapes = ", ".join(str(x.shape) for x in xs)
@@ -140,7 +148,7 @@ def split(
     """
     check_stream(stream)
     x = as_array(a)
-    axis = one_axis("split", axis, x.ndim)
+    axis = one_axis("split", axis, x.shape)
     d = x.shape[axis]
     if are_cuts(indices_or_sections):
         cuts = [integer("split", "an index", i) for i in indices_or_sections]
@@ -163,7 +171,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) ->
     """
     check_stream(stream)
     x = as_array(x)
-    axis = one_axis("unstack", axis, x.ndim)
+    axis = one_axis("unstack", axis, x.shape)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
     return tuple([to_shape(piece(x, axis, i, i + 1), rest) for i in range(x.shape[axis])])
 
@@ -172,16 +180,21 @@ def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) ->
 def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array:
     """The whole array repeated `reps` times along each axis; missing axes are added in front.
 
+    Raises:
+        AttributeValueError: a negative number of times.
+
     >>> import smelt
     >>> smelt.tile(smelt.array([1, 2]), 2)
     array([1, 2, 1, 2], dtype=int32)
     """
     check_stream(stream)
-    x, times = as_array(a), checked_shape("tile", reps)
+    x, times = as_array(a), shape_tuple("tile", reps, "reps consists")
+    if any(n < 0 for n in times):
+        raise AttributeValueError(at_user_line(f"smelt.tile: reps must not be negative, is {shown(reps)}; a {x.aval}"))
     ndim = max(x.ndim, len(times))
     times = (1,) * (ndim - len(times)) + times
     shape = (1,) * (ndim - x.ndim) + x.shape
-    spread = tuple(d for r, s in zip(times, shape) for d in ((r, s) if r != 1 else (s,)))
+    spread = checked_shape("tile", [d for r, s in zip(times, shape) for d in ((r, s) if r != 1 else (s,))])
     kept = tuple(d for r, s in zip(times, shape) for d in ((1, s) if r != 1 else (s,)))
     whole = checked_shape("tile", tuple([r * s for r, s in zip(times, shape)]))
     return to_shape(broadcast_to_shape(to_shape(x, kept), spread), whole)
@@ -198,8 +211,8 @@ def repeat(
             result depends on them; `array` is not, and derivatives pass.
 
     Raises:
-        ShapeError: not as many integers as elements. TraceError: `repeats` is an array that is not known, inside
-            `smelt.compile` or `smelt.vmap`.
+        ShapeError: not as many integers as elements. AttributeValueError: a negative one. TraceError: `repeats` is an
+            array that is not known, inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.repeat(smelt.array([1, 2]), 2)
@@ -211,12 +224,16 @@ def repeat(
     x = as_array(array)
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
-    axis = one_axis("repeat", axis, x.ndim)
+    axis = one_axis("repeat", axis, x.shape)
     before, d, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", None):
         places: Any = _repeated_places(repeats, d)
         return getitem(x, (*[slice(None)] * axis, places))
-    (count,) = checked_shape("repeat", integer("repeat", "repeats", repeats))
+    count = integer("repeat", "repeats", repeats)
+    if count < 0:
+        raise AttributeValueError(
+            at_user_line(f"smelt.repeat: repeats must not be negative, is {shown(count)}; array {x.aval}")
+        )
     shape = checked_shape("repeat", (*before, d * count, *after))
     return to_shape(broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after)), shape)
 
@@ -258,7 +275,7 @@ def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: Stre
     if axis is None:
         flat = to_shape(x, (x.size,))
         return to_shape(_rolled(flat, builtins.sum(shifts), 0), x.shape)
-    axes = [one_axis("roll", i, x.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    axes = [one_axis("roll", i, x.shape) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     if not shifts or (len(shifts) not in (1, len(axes)) and len(axes) != 1):
         raise ShapeError(at_user_line(f"smelt.roll: {len(shifts)} shifts for {len(axes)} axes"))
     count = max(len(axes), len(shifts)) if axes else 0

@@ -227,7 +227,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
     """
     check_stream(stream)
     _, (x, y) = product_operands(a, b)  # bools are counted, as in MLX
-    i, j = one_axis("vecdot", axis, x.ndim), one_axis("vecdot", axis, y.ndim)
+    i, j = one_axis("vecdot", axis, x.shape), one_axis("vecdot", axis, y.shape)
     if x.shape[i] != y.shape[j]:
         raise ShapeError(
             at_user_line(
@@ -264,7 +264,7 @@ def tensordot(
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ShapeError(at_user_line(f"smelt.tensordot: axes needs a list for each operand, is {shown(axes)}"))
-        left, right = many_axes("tensordot", axes[0], x.ndim), many_axes("tensordot", axes[1], y.ndim)
+        left, right = many_axes("tensordot", axes[0], x.shape), many_axes("tensordot", axes[1], y.shape)
     else:
         n = integer("tensordot", "axes", axes)
         if not 0 <= n <= min(x.ndim, y.ndim):

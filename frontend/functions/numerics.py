@@ -180,7 +180,7 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: int = -1, *, stream: StreamOrDev
         raise ShapeError(at_user_line(f"smelt.lexsort: needs keys of one shape, got {shapes}"))
     if not found[0].ndim:
         return convert(as_array(0), dtypes.uint32)
-    along = one_axis("lexsort", axis, found[0].ndim)
+    along = one_axis("lexsort", axis, found[0].shape)
     order = argsort(found[0], along)
     for key in found[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, along), along), along)
@@ -244,7 +244,7 @@ def cumulative_trapezoid(
 def _areas(name: str, y: ArrayLike, x: ArrayLike | None, dx: float, axis: int) -> tuple[array, int]:
     """The areas between neighbours along an axis, and that axis."""
     values = as_floating(y)
-    along = one_axis(name, axis, values.ndim)
+    along = one_axis(name, axis, values.shape)
     d = values.shape[along]
     pairs = piece(values, along, min(1, d), d) + piece(values, along, 0, max(d - 1, 0))
     if x is None:
@@ -289,7 +289,7 @@ def gradient(
     """
     check_stream(stream)
     x = as_floating(f)
-    along = many_axes("gradient", axis, x.ndim)
+    along = many_axes("gradient", axis, x.shape)
     order = integer("gradient", "edge_order", edge_order)
     if order not in (1, 2):
         raise AttributeValueError(at_user_line(f"smelt.gradient: edge_order must be 1 or 2, is {order}"))

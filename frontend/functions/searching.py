@@ -184,7 +184,7 @@ def _compressed(
 ) -> array:
     if axis is None:
         x, axis = to_shape(x, (x.size,)), 0
-    axis = one_axis(name, axis, x.ndim)
+    axis = one_axis(name, axis, x.shape)
     if condition.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.{name}: the condition must be a vector, is {condition.aval}"))
     fill = convert(as_array(fill_value, x.dtype), x.dtype)

@@ -121,7 +121,7 @@ def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: Strea
     """
     check_stream(stream)
     x = as_array(a)
-    axis = one_axis("unflatten", axis, x.ndim)
+    axis = one_axis("unflatten", axis, x.shape)
     d = x.shape[axis]
     split_into = _resolved("unflatten", d, (d,), shape_tuple("unflatten", shape))
     return to_shape(x, (*x.shape[:axis], *split_into, *x.shape[axis + 1 :]))
@@ -142,7 +142,7 @@ def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice
     x = as_array(a)
     if axis is None:
         return to_shape(x, tuple(d for d in x.shape if d != 1))
-    axes = many_axes("squeeze", axis, x.ndim)
+    axes = many_axes("squeeze", axis, x.shape)
     for i in axes:
         if x.shape[i] != 1:
             raise ShapeError(at_user_line(f"smelt.squeeze: axis {i} has {x.shape[i]} elements; a {x.aval}"))
@@ -225,7 +225,7 @@ def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: Str
     x = as_array(a)
     if axes is None:
         return permuted(x, tuple(range(x.ndim))[::-1])
-    order = many_axes("transpose", axes, x.ndim)
+    order = many_axes("transpose", axes, x.shape)
     if len(order) != x.ndim:
         raise ShapeError(at_user_line(f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}"))
     return permuted(x, order)
@@ -262,7 +262,7 @@ def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice 
     """
     check_stream(stream)
     x = as_array(a)
-    i, j = one_axis("swapaxes", axis1, x.ndim), one_axis("swapaxes", axis2, x.ndim)
+    i, j = one_axis("swapaxes", axis1, x.shape), one_axis("swapaxes", axis2, x.shape)
     order = list(range(x.ndim))
     order[i], order[j] = j, i
     return permuted(x, tuple(order))
@@ -281,7 +281,7 @@ def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: Stream
     """
     check_stream(stream)
     x = as_array(a)
-    old, new = many_axes("moveaxis", source, x.ndim), many_axes("moveaxis", destination, x.ndim)
+    old, new = many_axes("moveaxis", source, x.shape), many_axes("moveaxis", destination, x.shape)
     if len(old) != len(new):
         raise ShapeError(at_user_line(f"smelt.moveaxis: {len(old)} source axes, {len(new)} destinations"))
     order = [i for i in range(x.ndim) if i not in old]
@@ -300,7 +300,7 @@ def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = 
     """
     check_stream(stream)
     x = as_array(a)
-    return reversed_along(x, many_axes("flip", axis, x.ndim))
+    return reversed_along(x, many_axes("flip", axis, x.shape))
 
 
 # Broadcasting

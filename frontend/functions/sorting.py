@@ -55,7 +55,7 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[array, int]:
         if axis is not None:
             one_axis(name, axis, 1)
         return to_shape(x, (x.size,)), 0
-    return x, one_axis(name, axis, x.ndim)
+    return x, one_axis(name, axis, x.shape)
 
 
 def _sorted(name: str, op: str, a: ArrayLike, axis: int | None) -> array:
@@ -463,7 +463,7 @@ def diff(
     """
     check_stream(stream)
     x = as_array(a)
-    axis = one_axis("diff", axis, x.ndim)
+    axis = one_axis("diff", axis, x.shape)
     n = integer("diff", "n", n, 0)
     if n and (prepend is not None or append is not None):
         parts = [_end(x, prepend, axis), x, _end(x, append, axis)]

@@ -124,7 +124,7 @@ def array_split(
     x = as_array(a)
     if are_cuts(indices_or_sections):
         return split(x, list(indices_or_sections), axis)
-    axis = one_axis("array_split", axis, x.ndim)
+    axis = one_axis("array_split", axis, x.shape)
     count = integer("array_split", "indices_or_sections", indices_or_sections, 1)
     if count > 1 << 20:
         raise ShapeError(at_user_line(f"smelt.array_split: {count} pieces of a {x.aval}"))

@@ -84,12 +84,13 @@ def _overwritten(x: array, index: Any, value: ArrayLike) -> bool:
     if nbytes < LARGE and not all(map(_is_known, (value, *(index if type(index) is tuple else (index,))))):
         return False
     plan = plan_of(x, index)
-    if 0 in plan.shape or (plan.lead is None and tuple(plan.extents) == x.aval.shape):
+    shape, extents = plan.shape, plan.extents
+    if 0 in shape or (plan.lead is None and tuple(extents) == x.aval.shape):
         return False
     new = value_for(x, value)
-    fitting = fitted(new, plan.shape)  # or an error
+    fitting = fitted(new, shape)  # or an error
     if plan.lead is None:
-        write = _written_slice(plan, new)
+        write = _written_slice(plan, new, shape, extents)
     else:
         write = _written_places(*_scattering(x, plan, fitting))
     del new, fitting  # perhaps made from the array
@@ -100,11 +101,14 @@ def _is_known(x: Any) -> bool:
     return not isinstance(x, array) or x._ref[0].values is not None
 
 
-def _written_slice(plan: Plan, new: array) -> Callable[[np.ndarray], None]:
-    """What writes `new` to a slice. NumPy repeats it."""
+def _written_slice(
+    plan: Plan, new: array, shape: tuple[int, ...], extents: Sequence[int]
+) -> Callable[[np.ndarray], None]:  # fmt: skip
+    """What writes `new` to a slice, of the shape of a result and of extents of each axis. NumPy repeats it."""
     elements = new._host()
-    elements = elements.reshape(elements.shape[max(elements.ndim - len(plan.shape), 0) :])
-    elements = np.broadcast_to(elements, plan.shape).reshape(plan.extents)
+    if elements.shape != shape:
+        elements = np.broadcast_to(elements.reshape(elements.shape[max(elements.ndim - len(shape), 0) :]), shape)
+    elements = elements.reshape(extents)
     elements = np.flip(elements, tuple(plan.flipped)) if plan.flipped else elements
     places = tuple(map(builtins.slice, plan.start, plan.stop, plan.stride))
 

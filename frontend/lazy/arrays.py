@@ -202,8 +202,12 @@ class array(_Methods, Handle):
         >>> smelt.array(2.5).item()
         2.5
         """
+        return self._number("item")
+
+    def _number(self, asked: str) -> Scalar:
+        """The one element, for what asks."""
         if self.size != 1:
-            raise ShapeError(at_user_line(f"item() needs an array of one element, shape is {self.shape}"))
+            raise ShapeError(at_user_line(f"{asked}() needs an array of one element, shape is {self.shape}"))
         return self._host().item() if self.dtype is not dtypes.bfloat16 else float(self._host().reshape(()))
 
     def tolist(self) -> Any:
@@ -229,13 +233,13 @@ class array(_Methods, Handle):
         return bool(self._truth())
 
     def __int__(self) -> int:
-        return int(self.item())  # type: ignore[arg-type]
+        return int(self._number("int"))  # type: ignore[arg-type]
 
     def __float__(self) -> float:
-        return float(self.item())  # type: ignore[arg-type]
+        return float(self._number("float"))  # type: ignore[arg-type]
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number("complex"))
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.ndim:

@@ -25,23 +25,30 @@ Axes = int | Sequence[int]
 # Checks of axes and shapes
 
 
-def one_axis(name: str, axis: int, ndim: int) -> int:
-    """`axis` counted from the front. The error names the function."""
+def one_axis(name: str, axis: int, shape: Sequence[int] | int) -> int:
+    """`axis` of an array of a shape, or of so many dimensions, counted from the front. The error names the function."""
+    ndim = shape if isinstance(shape, int) else len(shape)
     try:
         found = index(axis)
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
     if not -ndim <= found < ndim:
-        raise AxisError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {ndim} dimensions"))
+        raise AxisError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {_said(shape)}"))
     return found % ndim
 
 
-def many_axes(name: str, axes: Axes | None, ndim: int) -> tuple[int, ...]:
+def _said(shape: Sequence[int] | int) -> str:
+    if isinstance(shape, int):
+        return f"{shape} dimension{'s' if shape != 1 else ''}"
+    return f"shape {tuple(shape)}"
+
+
+def many_axes(name: str, axes: Axes | None, shape: Sequence[int] | int) -> tuple[int, ...]:
     """Axes counted from the front, without repetition; None is all of them."""
     if axes is None:
-        return tuple(range(ndim))
+        return tuple(range(shape if isinstance(shape, int) else len(shape)))
     listed = axes if isinstance(axes, (tuple, list)) else (axes,)
-    found = tuple(one_axis(name, a, ndim) for a in listed)
+    found = tuple(one_axis(name, a, shape) for a in listed)
     if len(set(found)) != len(found):
         raise ShapeError(at_user_line(f"smelt.{name}: axes {tuple(listed)} repeat an axis"))
     return found

@@ -146,7 +146,7 @@ def norm(
     ord = order_of(name, ord)
     if axis is None and ord is None:
         return _of_vectors(name, x, tuple(range(x.ndim)), bool(keepdims), None)
-    axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), x.ndim)
+    axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), x.shape)
     if len(axes) not in (1, 2):
         rule = f"one axis of vectors or two of matrices are needed, not {len(axes)}"
         raise ShapeError(at_user_line(f"smelt.{name}: {rule}; a {x.aval}"))
@@ -180,7 +180,7 @@ def vector_norm(
     check_stream(stream)
     a, name = as_floating(x), "linalg.vector_norm"
     order = order_of(name, ord)
-    axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), a.ndim)
+    axes = many_axes(name, None if axis is None else shape_tuple(name, axis, "axes consist"), a.shape)
     return _of_vectors(name, a, axes, bool(keepdims), order)
 
 

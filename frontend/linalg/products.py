@@ -45,7 +45,7 @@ def cross(a: ArrayLike, b: ArrayLike, axis: int = -1, *, stream: StreamOrDevice 
     given = [as_array(a), as_array(b)]
     moved = []
     for x, what in zip(given, "ab"):
-        at = one_axis(name, axis, x.ndim)
+        at = one_axis(name, axis, x.shape)
         if x.shape[at] not in (2, 3):
             message = f"{what} has {x.shape[at]} elements along axis {axis}, must have 2 or 3"
             raise ShapeError(at_user_line(f"smelt.{name}: {message}; a {given[0].aval}, b {given[1].aval}"))

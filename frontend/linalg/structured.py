@@ -152,7 +152,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Axes | None = None, *, stream:
     check_stream(stream)
     x, y = as_array(a), as_array(b)
     if axes is not None:
-        last = many_axes("linalg.tensorsolve", axes, x.ndim)
+        last = many_axes("linalg.tensorsolve", axes, x.shape)
         x = permuted(x, (*(i for i in range(x.ndim) if i not in last), *last))
     shape = x.shape[y.ndim :]
     size = math.prod(shape)

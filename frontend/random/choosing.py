@@ -59,7 +59,7 @@ def choice(
         n = integer("random.choice", "a", a, 0)
     else:
         source = as_array(a)
-        axis = one_axis("random.choice", axis, source.ndim)
+        axis = one_axis("random.choice", axis, source.shape)
         n = source.shape[axis]
     count = math.prod(found)
     if (not n and count) or (not replace and count > n):

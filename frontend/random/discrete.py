@@ -234,7 +234,7 @@ def categorical(
     x = convert(x, x.dtype if x.dtype is dtypes.float64 else dtypes.float32)
     if shape is not None and num_samples is not None:
         raise AttributeValueError(at_user_line("smelt.random.categorical: shape and num_samples exclude each other"))
-    axis = one_axis("random.categorical", axis, x.ndim)
+    axis = one_axis("random.categorical", axis, x.shape)
     rest = x.shape[:axis] + x.shape[axis + 1 :]
     if not x.shape[axis]:
         raise ShapeError(at_user_line(f"smelt.random.categorical: no categories along axis {axis} of {x.shape}"))
@@ -277,7 +277,7 @@ def permutation(
         (n,) = shape_of("permutation", x)
         return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
     source = as_array(x)
-    axis = one_axis("random.permutation", axis, source.ndim)
+    axis = one_axis("random.permutation", axis, source.shape)
     n = source.shape[axis]
     if not source.size:
         return wrap(source._ref)

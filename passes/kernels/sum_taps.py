@@ -12,7 +12,8 @@ After, for each of the three::
     %1 = "smelt.reduce_sum"(%m) {axes = array<i64: 0, 1>} -> tensor<8xf32>
 
 The sums go over their elements together, channels next to each other, where a contraction goes through one window
-after the other. It is for devices whose contractions do not do better by themselves, as those of GPUs do.
+after the other. It is for devices whose contractions do not do better by themselves, as those of GPUs do, and the
+CPU's of floats in many channels.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ class SumTapsPass(Pass):
 
     Attributes:
         most: places at most, of which each is a sum of its own.
+        channels: from so many on convolutions of floats stay what they are; 0: none do.
     """
 
     most: int = 49
+    channels: int = 0
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
@@ -54,5 +57,7 @@ class SumTapsPass(Pass):
 
     def _suits(self, op: OpView) -> bool:
         x, w = op.operands
+        if 0 < self.channels <= w.shape[0] and x.dtype.kind == "f":
+            return False
         windows = few_windows(x.aval, w.aval, op.results[0].aval, op.attrs)
         return windows is not None and windows <= self.most

@@ -13,7 +13,7 @@ import pytest
 import smelt
 from smelt.backends.contraction import analyse
 from smelt.backends.cpu import program as cpu
-from smelt.backends.cpu.contract import build, dots, elements, lines, panels, tiles
+from smelt.backends.cpu.contract import build, channels, dots, elements, lines, panels, tiles
 from smelt.backends.cpu.contract.tiles import Sides
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
@@ -293,27 +293,60 @@ BY_CHANNEL = [
     ((1, 9, 8, 32), 3, {"padding_low": (2, 0), "padding_high": (0, 1), "window_strides": (2, 3)}),
     ((1, 6, 6, 130), 2, {"input_dilation": (2, 1), "kernel_dilation": (1, 2)}),
     ((1, 1, 1, 35), 5, {"padding_low": (2, 2), "padding_high": (3, 2)}),
+    ((2, 13, 11, 40), 7, {"padding_low": (3, 3), "padding_high": (3, 3), "window_strides": (2, 2)}),
+    ((1, 3, 14, 387), 5, {"padding_low": (2, 2), "padding_high": (2, 2)}),
+    ((3, 5, 6, 24), 3, {"padding_low": (2, 1), "padding_high": (2, 2), "input_dilation": (2, 2)}),
+    ((1, 1, 77, 19), 4, {"padding_low": (3, 3), "padding_high": (0, 0)}),
 ]
 
 
 @pytest.mark.parametrize(("shape", "taps", "windows"), BY_CHANNEL)
 def test_convolutions_by_channel(shape: tuple[int, ...], taps: int, windows: dict[str, Any]) -> None:
     """Lines of channels in the middle of an image and at its edges, with numbers that are none on either side."""
-    channels = shape[-1]
+    count = shape[-1]
     attrs = {"window_strides": (1, 1), "padding_low": (0, 0), "padding_high": (0, 0), "input_dilation": (1, 1)}
-    attrs |= {"kernel_dilation": (1, 1), **windows, "feature_groups": channels}
+    attrs |= {"kernel_dilation": (1, 1), **windows, "feature_groups": count}
     for dtype in (f32, dtypes.float16, dtypes.bfloat16, dtypes.float64, dtypes.int8, dtypes.complex64):
-        avals = [Aval(shape, dtype), Aval((channels, taps, taps, 1), dtype)]
+        avals = [Aval(shape, dtype), Aval((count, taps, taps, 1), dtype)]
         module = module_of(avals, lambda b, x, w: b.conv_general(x, w, **attrs))
         arrays = [random_array(a, i) for i, a in enumerate(avals)]
+        cases = [arrays]
         if dtype.kind == "f":
-            for a in arrays:
+            cases.append([a.copy() for a in arrays])
+            for a in cases[1]:
                 a[..., 0, 0, 0], a[0, 0], a[-1, -1, -1, -1] = np.inf, -0.0, np.nan
-        [want] = Interpreter(module)("main", arrays)
+        wanted = [Interpreter(module)("main", case)[0] for case in cases]
         Pipeline.parse(PASSES).run(module)
-        body = read_function(next(f for name, f in functions(module).items() if name != "main"))
-        assert build.path(analyse(body)) is elements.build_elements
-        close(run(compile_(module, "plan-buffers"), arrays)[0], want, taps * taps)
+        body = analyse(read_function(next(f for name, f in functions(module).items() if name != "main")))
+        is_real, wide = dtype.kind == "f", body.result.aval.size > body.depth.extent * count
+        assert (channels.Channels.of(body) is not None) == (is_real and wide and count >= 16)
+        program = compile_(module, "plan-buffers")
+        for case, want in zip(cases, wanted):
+            close(run(program, case)[0], want, taps * taps)
+
+
+#: Channels, outputs and groups: few outputs a group beside each other in a vector.
+BY_GROUPS = [(64, 64, 16), (40, 80, 40), (36, 24, 12), (96, 48, 12), (32, 32, 2)]
+
+
+@pytest.mark.parametrize(("channels_in", "outputs", "groups"), BY_GROUPS)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_by_small_groups(channels_in: int, outputs: int, groups: int, stride: int) -> None:
+    attrs = {"window_strides": (stride, 1), "input_dilation": (1, stride)}
+    attrs |= {"padding_low": (1, 1), "padding_high": (1, 0), "kernel_dilation": (1, 1), "feature_groups": groups}
+    per_group = outputs // groups
+    for dtype in (f32, dtypes.bfloat16, dtypes.float64):
+        avals = [Aval((2, 9, 11, channels_in), dtype), Aval((outputs, 3, 2, channels_in // groups), dtype)]
+        module = module_of(avals, lambda b, x, w: b.conv_general(x, w, **attrs))
+        cases = [[random_array(a, i) for i, a in enumerate(avals)] for _ in range(2)]
+        cases[1][1][0, 0, 0, 0] = np.inf
+        wanted = [Interpreter(module)("main", case)[0] for case in cases]
+        Pipeline.parse(PASSES).run(module)
+        body = analyse(read_function(next(f for name, f in functions(module).items() if name != "main")))
+        assert (channels.Channels.of(body) is not None) == (per_group <= tiles.lanes_of(dtype) // 2)
+        program = compile_(module, "plan-buffers")
+        for case, want in zip(cases, wanted):
+            close(run(program, case)[0], want, 6 * channels_in // groups)
 
 
 ROWS = [(1001, 70, 16), (203, 2100, 9), (64, 64, 32),
@@ -377,3 +410,35 @@ def test_a_vector_reads_a_transpose_as_it_lies() -> None:
     Pipeline.parse(PASSES).run(module)
     body = read_function(next(f for name, f in functions(module).items() if name != "main"))
     assert build.path(analyse(body)) is lines.build_lines
+
+
+@pytest.mark.parametrize(("dtype", "loose"), [("float32", 1e-5), ("float64", 1e-13), ("bfloat16", 2e-2)])
+@pytest.mark.parametrize(("shape", "taps", "stride"), [((2, 9, 8, 40), 3, 1), ((3, 11, 7, 33), 5, 2)])
+def test_weights_gradients_by_channel(
+    shape: tuple[int, ...], taps: int, stride: int, dtype: str, loose: float
+) -> None:  # fmt: skip
+    """In many channels it is one kernel, whatever meets the zeros around the images."""
+    rng, pad = np.random.default_rng(0), taps // 2
+    places = [(n - 1) // stride + 1 for n in shape[1:3]]
+    x, ct = rng.standard_normal(shape), rng.standard_normal((shape[0], *places, shape[3]))
+
+    def gradient(x: Any, w: Any, ct: Any) -> Any:
+        layer = lambda w: smelt.conv2d(x, w, stride=stride, padding=pad, groups=shape[3])  # noqa: E731
+        return smelt.vjp(layer, [w], [ct])[1][0]
+
+    w = smelt.zeros((shape[3], taps, taps, 1), getattr(smelt, dtype))
+    compiled = None
+    for special in (0.0, np.inf, np.nan):
+        if special:
+            ct[0, 0, 1, 3] = ct[-1, -1, -1, -1] = special
+        arrays = [smelt.array(x, w.dtype), w, smelt.array(ct, w.dtype)]
+        compiled = compiled or smelt.compile(gradient).trace(*arrays).lower().compile()
+        assert "conv_general" in compiled.as_text("plan-buffers")
+        seen, known = (np.asarray(a.astype(smelt.float64)) for a in (arrays[0], arrays[2]))
+        seen, wanted = np.pad(seen, ((0, 0), (pad, pad), (pad, pad), (0, 0))), np.zeros(w.shape)
+        for i, j in itertools.product(range(taps), repeat=2):
+            ends = [at + (n - 1) * stride + 1 for at, n in zip((i, j), places)]
+            with np.errstate(invalid="ignore"):
+                wanted[:, i, j, 0] = (seen[:, i : ends[0] : stride, j : ends[1] : stride] * known).sum((0, 1, 2))
+        found = np.asarray(smelt.compile(gradient)(*arrays).astype(smelt.float64))
+        np.testing.assert_allclose(found, wanted, rtol=loose, atol=loose * 20)

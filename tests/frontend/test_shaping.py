@@ -241,6 +241,13 @@ def test_astype():
         exact([1.0]).astype("float7")
 
 
+@pytest.mark.parametrize("kind", [int, float, complex])
+def test_numbers_are_made_of_one_element(kind):
+    assert kind(exact([[3.0]])) == 3
+    with pytest.raises(ValueError, match=rf"{kind.__name__}\(\) needs an array of one element, .*test_shaping.py"):
+        kind(exact(X))
+
+
 @pytest.mark.parametrize(
     "call, text",
     [
@@ -250,11 +257,15 @@ def test_astype():
         ),
         (lambda x: x.reshape(-1, -1), "only one extent"),
         (lambda x: x.reshape(-1, 7), "cannot fit 24"),
-        (lambda x: x.swapaxes(0, 3), "swapaxes: axis 3 out of range for 3 dimensions"),
+        (lambda x: x.swapaxes(0, 3), r"swapaxes: axis 3 out of range for shape \(2, 3, 4\)"),
         (lambda x: x.transpose(0, 0, 1), "repeat an axis"),
         (lambda x: x.transpose(0, 1), "must name all 3 axes"),
         (lambda x: smelt.pad(x, [(1, 1)] * 2), "pad_width must be"),
         (lambda x: smelt.pad(x, -1), "must not be negative"),
+        (lambda x: smelt.tile(x, (2, -1)), r"tile: reps must not be negative, is \(2, -1\); a f32\[2,3,4\]"),
+        (lambda x: smelt.repeat(x, -2), r"repeat: repeats must not be negative, is -2; array f32\[24\]"),
+        (lambda x: smelt.expand_dims(x, 7), "expand_dims: axis 7 out of range for 4 dimensions"),
+        (lambda x: smelt.concatenate([x, x], 3), r"concatenate: axis 3 out of range for shape \(2, 3, 4\)"),
         (lambda x: smelt.pad(x, 1, "wrap"), "mode must be"),
         (lambda x: smelt.diag(x), "needs a vector or a matrix"),
         (lambda x: smelt.tril(x[0, 0]), "at least two axes"),

@@ -9,6 +9,7 @@ from smelt.ir.builder import Function
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
+from .channels import Channels, build_channels
 from .dots import build_dots, suits_dots
 from .elements import build_elements, is_by_channel
 from .expressions import build_expressions, suits_expressions
@@ -26,12 +27,18 @@ SHALLOW = 4
 def build_contract(module: KernelModule, name: str, body: Function) -> ScheduledKernel:
     """The kernel of a body with one contraction: what computes its operands before it, elementwise ops behind it."""
     product = in_memory_order(analyse(body))
-    return path(product)(module, name, product)
+    channels = None if is_small(product) else Channels.of(product)
+    return path(product)(module, name, product) if channels is None else build_channels(module, name, channels)
+
+
+def is_small(product: Product) -> bool:
+    """Whether nothing is worth planning."""
+    return product.size < SMALL or product.depth.extent < SHALLOW
 
 
 def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKernel]:
     """How a product is made: the builder of its kernel."""
-    if product.dtype.kind == "c" or product.size < SMALL or product.depth.extent < SHALLOW:
+    if product.dtype.kind == "c" or is_small(product):
         return build_elements
     if is_by_channel(product):
         return build_elements

@@ -35,7 +35,7 @@ FEWEST_LINES = 8
 def build_elements(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """Every element of the result by itself, or a line of them, with the sums in L1, where that is contiguous."""
     k, outputs, lo, hi = start_kernel(module, name, product.body)
-    loops = _free_loops(product)
+    loops = free_loops(product)
     lanes = has_lines(product)
     nest = Nest.plan(loops, lanes, line_width(loops) if lanes else None)
     elements = _Elements(k, product, outputs, loops, lanes)
@@ -129,7 +129,7 @@ def unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> N
 
 def has_lines(product: Product) -> bool:
     """Whether elements of the result that lie beside each other are made from such, or from what can be turned."""
-    loops = _free_loops(product)
+    loops = free_loops(product)
     if not loops or loops[-1].extent < SHORT:
         return False
     many = product.result.aval.size >= FEWEST_LINES * loops[-1].extent
@@ -141,17 +141,17 @@ def has_lines(product: Product) -> bool:
 
 def is_by_channel(product: Product) -> bool:
     """Whether neighbours in the result are members of a batch, each of which multiplies with one short vector."""
-    loops = _free_loops(product)
+    loops = free_loops(product)
     if not loops or min(product.rows.extent, product.columns.extent) > 1 or product.depth.extent > UNROLLED:
         return False
     batched = set(loops[-1].names) <= set(product.batch.names)
     return batched and loops[-1].extent >= lanes_of(product.dtype) and has_lines(product)
 
 
-def _free_loops(product: Product) -> list[Fused]:
-    """The loops over the result, in the order in which it lies."""
+def free_loops(product: Product, but: Sequence[str] = ()) -> list[Fused]:
+    """The loops over the result, in the order in which it lies, but those of some variables."""
     out = linearize(product.outputs[0][1], product.outputs[0][0].shape)
-    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables]
+    free = [v for loop in (product.batch, product.rows, product.columns) for v in loop.variables if v[0] not in but]
     free.sort(key=lambda v: -out.coefficient(Atom("var", (v[0],), 0, v[1] - 1)))
     return fuse_variables(free, addresses(product))
 

@@ -1,6 +1,7 @@
 // The gradient in a kernel of one channel a group: a sum for each tap. Others stay contractions.
 // RUN: smelt-opt %s --sum-taps --canonicalize | filecheck %s
 // RUN: smelt-opt %s --pass-pipeline='sum-taps{most=2}' | filecheck %s --check-prefix=FEW
+// RUN: smelt-opt %s --pass-pipeline='sum-taps{channels=8}' | filecheck %s --check-prefix=FEW
 
 // CHECK-LABEL: func.func @depthwise
 // CHECK-NOT: "smelt.conv_general"
