@@ -18,7 +18,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
 
-from ..lazy import tree
+from ..lazy import guarded, tree
 from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
@@ -167,7 +167,7 @@ class CompiledFunction(Generic[P, R]):
                 parts.append(tuple(places_of(state_arrays)))
         key = tuple(parts)
         store = self._store
-        version = store.entries.get(key)
+        version = guarded.find(store.entries, key)
         if version is None or version is not store.recent:
             if version is None or version is UNCLEAR:
                 version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
@@ -185,7 +185,7 @@ class CompiledFunction(Generic[P, R]):
         if self._is_plain:
             repeated = self._repeated
             if repeated is None or repeated.version is not version:
-                is_clear = store.entries.get(key) is version
+                is_clear = guarded.find(store.entries, key) is version
                 self._repeated = RepeatedCall.of(
                     args, kwargs, leaves, treedef, version, is_clear, self._sees_order
                 )
@@ -223,9 +223,9 @@ class CompiledFunction(Generic[P, R]):
         store = self._store
         with store.lock:
             if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
-                store.entries[key] = UNCLEAR
+                guarded.put(store.entries, key, UNCLEAR)
                 key = (*key, keys)
-            version = store.entries.get(key)
+            version = guarded.find(store.entries, key)
             if version is not None:
                 store.use(key, version)
                 return version
