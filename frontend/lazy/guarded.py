@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from smelt.ir import locks
 from smelt.ir.ending import guarded
@@ -14,6 +14,8 @@ else:  # a package in C++, which an interrupted import may leave unusable
     optree = locks.loaded("optree")
 
 __all__: list[str] = []
+
+T = TypeVar("T")
 
 tree_flatten = guarded(optree.tree_flatten)
 tree_flatten_with_accessor = guarded(optree.tree_flatten_with_accessor)
@@ -29,7 +31,23 @@ paths = guarded(optree.PyTreeSpec.paths)
 
 # Structures are compared, and hashed, by what Python says of the keys and attributes in them.
 equal = guarded(optree.PyTreeSpec.__eq__)
-find = guarded(OrderedDict.get)
 move_to_end = guarded(OrderedDict.move_to_end)
-put = guarded(OrderedDict.__setitem__)
 drop_oldest = guarded(OrderedDict.popitem)
+
+
+@guarded
+def find(known: dict[Any, T], key: Any) -> T | None:
+    """What stands under a key with structures in it; None: nothing."""
+    return known.get(key)
+
+
+@guarded
+def put(known: dict[Any, T], key: Any, value: T) -> None:
+    """Put something under such a key."""
+    known[key] = value
+
+
+@guarded
+def drop(known: dict[Any, Any], key: Any) -> None:
+    """Forget what stands under such a key, if anything does."""
+    known.pop(key, None)

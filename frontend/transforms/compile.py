@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
-from smelt.ir import locks, profiling
+from smelt.ir import collector, locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.errors import TraceError, TreeError, at_user_line
 from smelt.ir.flags import flag, flags_checked
@@ -221,7 +221,7 @@ class CompiledFunction(Generic[P, R]):
 
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
-        with store.lock:
+        with store.lock, collector.kept():
             if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
                 guarded.put(store.entries, key, UNCLEAR)
                 key = (*key, keys)
@@ -291,7 +291,7 @@ class CompiledFunction(Generic[P, R]):
         if self._inputs is None or self._outputs is None:
             return False
         (before, old), (after, new) = tree.flatten(self._outputs), tree.flatten(outputs)
-        return old != new or any(
+        return not guarded.equal(old, new) or any(
             isinstance(x, array) and isinstance(y, array) and x.aval != y.aval for x, y in zip(before, after)
         )
 
