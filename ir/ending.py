@@ -8,6 +8,7 @@ Python reports nowhere. The thread that runs the handlers of `atexit` computes o
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import functools
 import os
@@ -50,14 +51,14 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
     return functools.wraps(function)(run)
 
 
-class GuardedLock(type(threading.RLock())):  # type: ignore[misc]
+class GuardedLock(_thread.RLock):  # type: ignore[misc]  # final for typeshed alone
     """A reentrant lock under which a library in C++ is used; no thread has it when the interpreter ends."""
 
     def __init__(self) -> None:
         _held.append(self)
 
-    def __enter__(self) -> bool:
-        self.acquire()
+    def __enter__(self, blocking: bool = True, timeout: float = -1) -> bool:
+        self.acquire(blocking, timeout)
         try:
             check()
         except SystemExit:
