@@ -4,8 +4,9 @@ A lock of `lock` may be taken again by the thread that has it, since a handler o
 inside whatever their thread is doing. In a child process after fork, whose other threads are gone, those that one of
 them had are free.
 
-`whole` runs what Ctrl-C must not cut in two, such as the import of modules that register themselves in a library,
-and what no child process may see half done. A fork waits as well for functions that are `unforked`, and for imports.
+`whole` runs what neither Ctrl-C nor the end of the interpreter (`ending`) must cut in two, such as the import of
+modules that register themselves in a library, and what no child process may see half done. A fork waits as well for
+functions that are `unforked`, and for imports.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
+from .ending import guarded
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def lock() -> Any:
+def lock(kind: Callable[[], Any] = threading.RLock) -> Any:
     """A reentrant lock."""
-    made = threading.RLock()
+    made = kind()
     _made.add(made)
     return made
 
@@ -112,6 +115,7 @@ class _Job:
         self.ended.acquire()
 
 
+@guarded
 def whole(action: Callable[[], T]) -> T:
     """What `action` returns. It runs to its end before an interrupt is raised or a process forked.
 

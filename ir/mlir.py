@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from . import locks
+from . import ending, locks
 from .errors import SmeltError
 
 _HOSTS = ("torch_mlir", "mlir")
@@ -27,7 +27,7 @@ _HINT = (
 )
 
 #: Held while MLIR's context is in use: smelt has one context, and compiles one program at a time.
-lock = locks.lock()
+lock = locks.lock(ending.GuardedLock)
 
 
 class BindingsError(SmeltError, ImportError):

@@ -12,9 +12,11 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError
 from smelt.ir.settings import settings
 
+from ..buffer import Blank
 from . import blas, interrupts, threads
 from .checks import Checks
 from .description import EntryStep, HostStep, KernelCost, ProgramDescription
+from .entry import Run, entry
 from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
 
 #: Kernels without sizes run on the calling thread where there is less work: a fraction of a millisecond.
@@ -115,6 +117,12 @@ class Program:
         self._is_one_call = not (self._parallel or self.has_long or self._checks) and (
             len(self._main.steps) == 1 and isinstance(self._main.steps[0], int)
         )
+
+    def entry(self, blanks: Buffers[Blank]) -> Run | None:
+        """What runs it and makes its results, if that is one call by this thread; see `entry`."""
+        if not self._is_one_call or self._main.unforked or self.description.functions["main"].wide:
+            return None
+        return entry(self._main.steps[0], len(self.arguments), self._main.keep_lock, blanks)
 
     def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
         """Run on buffers (``.address``); outputs that are aliases are not touched."""

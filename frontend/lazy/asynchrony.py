@@ -8,10 +8,12 @@ small is evaluated before the call returns: to hand it over would take longer.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from smelt.ir import locks
 from smelt.runtime import Device, default_device
 from smelt.runtime.device import chosen
 
@@ -22,39 +24,60 @@ from .graph import Ref, state
 
 #: What takes less than so many seconds op by op is evaluated at once.
 WORTH_IT = 1e-3
+#: Graphs that wait for the worker; whoever brings another one waits as well, so that no more memory is held.
+MOST_JOBS = 64
 
 
 class _Worker:
     """One thread, which evaluates graphs in the order in which they come."""
 
     def __init__(self) -> None:
+        self._lock = locks.lock()  # not held while anybody waits
         self._pool: ThreadPoolExecutor | None = None
         self._jobs: deque[Future[None]] = deque()
 
     def is_idle(self) -> bool:
-        return all(job.done() for job in self._jobs)
+        with self._lock:
+            return all(job.done() for job in self._jobs)
 
-    def submit(self, refs: Sequence[Ref], device: Device) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, "smelt")
-        while self._jobs and self._jobs[0].done() and self._jobs[0].exception() is None:
-            self._jobs.popleft()
-        self._jobs.append(self._pool.submit(_evaluate_on, device, refs))
+    def submit(self, refs: Sequence[Ref], device: Device) -> bool:
+        """Hand a graph over; False where there is no thread for it, since Python is ending. Waits while the worker has
+        much to do already."""
+        with self._lock:
+            while self._jobs and self._jobs[0].done() and self._jobs[0].exception() is None:
+                self._jobs.popleft()
+            first = self._jobs[-MOST_JOBS] if len(self._jobs) >= MOST_JOBS else None
+        if first is not None:
+            first.exception()
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "smelt", lambda: setattr(_here, "is_worker", True))
+            try:
+                self._jobs.append(self._pool.submit(_evaluate_on, device, refs))
+            except RuntimeError:
+                return False
+        return True
 
     def wait(self) -> None:
         """Wait for all that was handed over. Raises the first error, once."""
         failed = None
-        while self._jobs:
-            job = self._jobs[0]
-            if job.exception() is not None and failed is None:  # an interrupt leaves the job where it is
-                failed = job
-            self._jobs.popleft()
+        while True:
+            with self._lock:
+                job = self._jobs[0] if self._jobs else None
+            if job is None:
+                break
+            error = job.exception()  # an interrupt leaves the job where it is
+            with self._lock:
+                if self._jobs and self._jobs[0] is job:  # else another thread has seen it, and raises its error
+                    self._jobs.popleft()
+                    if error is not None and failed is None:
+                        failed = job
         if failed is not None:
             failed.result()
 
     def finish(self) -> None:
         """Before a fork: libraries do not survive it in the middle of their work."""
-        for job in self._jobs:
+        for job in list(self._jobs):  # without the lock: another thread may have it for as long as it likes
             job.exception()
 
     def forget(self) -> None:
@@ -63,6 +86,13 @@ class _Worker:
         self._jobs.clear()
 
 
+class _Here(threading.local):
+    """Whether this thread is the worker."""
+
+    is_worker = False
+
+
+_here = _Here()
 _worker = _Worker()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_worker.finish, after_in_child=_worker.forget)
@@ -79,16 +109,15 @@ def begin(refs: Sequence[Ref]) -> None:
     Raises:
         TraceError: an array belongs to a trace.
     """
-    if state.recording or state.compiling:
+    if state.recording or state.compiling or _here.is_worker:  # the worker cannot wait for itself
         evaluate(refs)
         return
     order = topological(refs)
     check_values(order, refs)
     # While the worker runs it takes everything: that keeps the order, and nodes may change while they are looked at.
-    if _worker.is_idle() and tiers.op_by_op_seconds(order) < WORTH_IT:
+    is_small = _worker.is_idle() and tiers.op_by_op_seconds(order) < WORTH_IT
+    if is_small or not _worker.submit(refs, default_device()):
         evaluate(refs)
-    else:
-        _worker.submit(refs, default_device())
 
 
 def wait() -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 from smelt.ir.aval import Aval
 from smelt.ir.errors import TreeError, at_user_line, shown
 
+from . import guarded
 from .graph import Handle, Ref
 from .signatures import T
-from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, optree, plain, too_deep, walk
+from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def flatten_like(like: Any, tree: Any) -> list[Any]:
     """The leaves of a tree in the order of another one's, from which it does not differ (see `difference`)."""
     leaves, treedef = flatten(tree)
-    if flatten(like)[1] == treedef:
+    if guarded.equal(flatten(like)[1], treedef):
         return leaves
     return _aligned(like, tree)
 
@@ -43,22 +44,22 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in walk(tree, NAMESPACE)[1].accessors()]
+    return [a.codify(root) for a in guarded.accessors(walk(tree, NAMESPACE)[1])]
 
 
 def is_node(x: Any) -> bool:
     """Whether x is a tree of more than a leaf; objects that hold arrays and are no trees are none."""
-    if type(x) not in plain and optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
+    if type(x) not in plain and guarded.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
         with contextlib.suppress(TreeError):
             return adopt(x)
-    return not optree.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
+    return not guarded.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def _entries(tree: Any, space: str = NAMESPACE) -> list[tuple[Any, str, Any]] | None:
     """Of each child of a tree node the entry, as an expression too, and the child; None for a leaf."""
     if not is_node(tree):
         return None
-    accessors, below, _ = optree.tree_flatten_with_accessor(
+    accessors, below, _ = guarded.tree_flatten_with_accessor(
         tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=space
     )
     return [(a[0].entry, a.codify(""), child) for a, child in zip(accessors, below)]
@@ -133,7 +134,7 @@ def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     """The tree of a structure with the given leaves."""
     if treedef is LEAF and len(leaves) == 1:
         return leaves[0]
-    return optree.tree_unflatten(treedef, leaves)
+    return guarded.tree_unflatten(treedef, leaves)
 
 
 class ArrayTree:
@@ -179,8 +180,8 @@ def _mapped(
     columns = [leaves]
     for i, other in enumerate(rest):
         structure = walk(other, space, is_leaf)[1]
-        if treedef.is_prefix(structure):
-            columns.append(treedef.flatten_up_to(other))
+        if guarded.is_prefix(treedef, structure):
+            columns.append(guarded.flatten_up_to(treedef, other))
             continue
         column: list[Any] = []
         columns.append(column)
@@ -191,9 +192,9 @@ def _mapped(
         if misfit:
             raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {misfit}"))
     if path is not None:
-        paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in treedef.paths()]
+        paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in guarded.paths(treedef)]
         columns.insert(0, paths)
-    return optree.tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
+    return guarded.tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
 
 
 def _collect(like: Any, tree: Any, is_leaf: Callable | None, space: str, root: str, found: list[Any]) -> str | None:

@@ -22,6 +22,7 @@ import numpy as np
 from smelt.ir import locks
 from smelt.ir.errors import TreeError, at_user_line, shown
 
+from . import guarded
 from .core import hooks
 from .graph import Handle
 from .signatures import T
@@ -29,7 +30,7 @@ from .static_keys import Same, static_key
 
 if TYPE_CHECKING:
     import optree as optree
-else:  # a package in C, which an interrupted import may leave unusable
+else:  # a package in C++, which an interrupted import may leave unusable
     optree = locks.loaded("optree")
 
 __all__: list[str] = []
@@ -64,7 +65,7 @@ _attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakre
 
 TreeDef = optree.PyTreeSpec
 #: The structure of a leaf.
-LEAF: TreeDef = optree.tree_structure(cast(Any, 0), none_is_leaf=True, namespace=NAMESPACE)
+LEAF: TreeDef = guarded.tree_structure(cast(Any, 0), none_is_leaf=True, namespace=NAMESPACE)
 
 
 def adopt(x: Any, strict: bool = True) -> bool:
@@ -95,7 +96,7 @@ def adopt(x: Any, strict: bool = True) -> bool:
         elif kind is functools.partial and next(arrays_within(x), None):
             partial: Any = kind
             for space in _SPACES:
-                optree.register_pytree_node(
+                guarded.register_pytree_node(
                     partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=space
                 )
             _adopted.add(kind)
@@ -352,7 +353,7 @@ def _register(kind: Any) -> None:
     walked = functools.partial(take_apart, order=list, walks=True)
     ways: list[tuple[str, Any]] = [(NAMESPACE, take_apart), (STATES, in_order), (WALKS, walked)]
     for space, apart in ways:
-        optree.register_pytree_node(kind, apart, _put_together, path_entry_type=_Entry, namespace=space)
+        guarded.register_pytree_node(kind, apart, _put_together, path_entry_type=_Entry, namespace=space)
     _adopted.add(kind)
 
 
@@ -369,7 +370,7 @@ def walk(tree: Any, space: str = WALKS, is_leaf: Any = None) -> tuple[list[Any],
 
     try:
         while True:
-            leaves, treedef = optree.tree_flatten(tree, stop, none_is_leaf=True, namespace=space)
+            leaves, treedef = guarded.tree_flatten(tree, stop, none_is_leaf=True, namespace=space)
             if not _any_adopted(leaves, False, is_leaf):
                 return leaves, treedef
     except RecursionError:
@@ -391,7 +392,7 @@ def _any_adopted(leaves: list[Any], strict: bool, is_leaf: Callable | None = Non
 def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
     """That of a list or tuple of arrays alone."""
     leaves: Any = [0] * length if is_list else (0,) * length
-    return optree.tree_structure(leaves, none_is_leaf=True, namespace=NAMESPACE)
+    return guarded.tree_structure(leaves, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[list[Any], TreeDef]:
@@ -407,7 +408,7 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     if (kind is tuple or kind is list) and {array} == set(map(type, tree)):
         return list(tree), _structure_of_arrays(kind is list, len(tree))
     try:
-        leaves, treedef = optree.tree_flatten(tree, none_is_leaf=True, namespace=space)
+        leaves, treedef = guarded.tree_flatten(tree, none_is_leaf=True, namespace=space)
         if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):
             return flatten(tree, strict, space)
     except RecursionError:
@@ -451,7 +452,7 @@ def register_class(cls: type[T]) -> type[T]:
     with _lock:
         if cls in _adopted or cls in _registered:
             for space in _SPACES:
-                optree.unregister_pytree_node(made, namespace=space)
+                guarded.unregister_pytree_node(made, namespace=space)
             _adopted.discard(cls)
         if custom:
 
@@ -459,7 +460,7 @@ def register_class(cls: type[T]) -> type[T]:
                 return x.tree_flatten()
 
             for space in _SPACES:
-                optree.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
+                guarded.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
         else:
             _register(made)
         _registered.add(cls)

@@ -12,9 +12,9 @@ from typing import Any
 
 from smelt.ir.errors import TreeError, at_user_line
 
-from . import tree, tree_nodes
+from . import guarded, tree, tree_nodes
 from .arrays import array
-from .tree_nodes import NAMESPACE, attributes, is_adopted, optree
+from .tree_nodes import NAMESPACE, TreeDef, attributes, is_adopted
 
 __all__: list[str] = []
 
@@ -82,11 +82,11 @@ def _merge_fixed(target: Any, source: Any) -> Any:
             for (_, x), part in zip(old, parts):
                 _in_place(x, part)
             return target
-    return optree.tree_unflatten(structures[1], parts)
+    return guarded.tree_unflatten(structures[1], parts)
 
 
-def _one_level(x: Any) -> optree.PyTreeSpec:
-    return optree.tree_structure(x, is_leaf=lambda y: y is not x, none_is_leaf=True, namespace=NAMESPACE)
+def _one_level(x: Any) -> TreeDef:
+    return guarded.tree_structure(x, is_leaf=lambda y: y is not x, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def _merge_attributes(target: Any, source: Any) -> None:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
-from smelt.ir import locks, profiling
+from smelt.ir import collector, locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.errors import TraceError, TreeError, at_user_line
 from smelt.ir.flags import flag, flags_checked
@@ -18,7 +18,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
 
-from ..lazy import tree
+from ..lazy import guarded, tree
 from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
@@ -167,7 +167,7 @@ class CompiledFunction(Generic[P, R]):
                 parts.append(tuple(places_of(state_arrays)))
         key = tuple(parts)
         store = self._store
-        version = store.entries.get(key)
+        version = guarded.find(store.entries, key)
         if version is None or version is not store.recent:
             if version is None or version is UNCLEAR:
                 version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
@@ -185,7 +185,7 @@ class CompiledFunction(Generic[P, R]):
         if self._is_plain:
             repeated = self._repeated
             if repeated is None or repeated.version is not version:
-                is_clear = store.entries.get(key) is version
+                is_clear = guarded.find(store.entries, key) is version
                 self._repeated = RepeatedCall.of(
                     args, kwargs, leaves, treedef, version, is_clear, self._sees_order
                 )
@@ -221,11 +221,11 @@ class CompiledFunction(Generic[P, R]):
 
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
-        with store.lock:
+        with store.lock, collector.kept():
             if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
-                store.entries[key] = UNCLEAR
+                guarded.put(store.entries, key, UNCLEAR)
                 key = (*key, keys)
-            version = store.entries.get(key)
+            version = guarded.find(store.entries, key)
             if version is not None:
                 store.use(key, version)
                 return version
@@ -291,7 +291,7 @@ class CompiledFunction(Generic[P, R]):
         if self._inputs is None or self._outputs is None:
             return False
         (before, old), (after, new) = tree.flatten(self._outputs), tree.flatten(outputs)
-        return old != new or any(
+        return not guarded.equal(old, new) or any(
             isinstance(x, array) and isinstance(y, array) and x.aval != y.aval for x, y in zip(before, after)
         )
 

@@ -12,7 +12,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TraceError, TreeError, at_user_line, shown
 
 from ..functions.complex_numbers import conjugate
-from ..lazy import tree
+from ..lazy import guarded, tree
 from ..lazy.arguments import entries, is_integer
 from ..lazy.arrays import array, as_array, scalar_array, wrap
 from ..lazy.evaluate import check_not_donated
@@ -240,7 +240,7 @@ class Variables(tree.ArrayTree):
                 at_user_line(f"{self.what}: {len(self.arguments)} primals but {len(values)} {kind}s; give each its own")
             )
         leaves, treedef = tree.flatten(list(values))
-        if treedef == self.treedef and _are_like(found := [leaves[i] for i in self.places], self.avals):
+        if guarded.equal(treedef, self.treedef) and _are_like(found := [leaves[i] for i in self.places], self.avals):
             return found
         found = []
         for (name, value), given in zip(self.arguments, values):

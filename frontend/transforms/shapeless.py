@@ -18,7 +18,7 @@ from smelt.ir.op_program import OpProgram
 from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program
 
-from ..lazy import direct
+from ..lazy import direct, guarded
 from ..lazy.families import costs_of
 from ..lazy.graph import NO_ATTRS, GraphFunction, Node, RecordedNode, Ref, callees, parameter
 from ..lazy.recorded import recorded
@@ -59,12 +59,12 @@ class SizedTraces:
     """The traces of a function on symbols."""
 
     def __init__(self) -> None:
-        self._families: dict[Any, list[_SizedTrace] | None] = {}
+        self._families: dict[Any, list[_SizedTrace]] = {}  #: none where symbols do not serve
         self._met: dict[Any, int] = {}  #: sizes of families that have no trace yet
 
     def find(self, sizes: Sizes) -> tuple[Trace, HeldState] | None:
         """What a trace for these sizes gives, without a trace, if that is known."""
-        for trace in self._families.get(sizes.key) or ():
+        for trace in guarded.find(self._families, sizes.key) or ():
             found = trace.at(sizes.values)
             if found is not None:
                 return found, trace.held
@@ -78,12 +78,13 @@ class SizedTraces:
         """
         if not sizes.values:
             return False
-        if sizes.key in self._families:
-            return self._families[sizes.key] is not None
+        known = guarded.find(self._families, sizes.key)
+        if known is not None:
+            return bool(known)
         if len(self._met) >= MOST_FAMILIES:
             self._met.clear()
-        met = self._met.get(sizes.key, 0)  # perhaps the only ones
-        self._met[sizes.key] = met + 1
+        met = guarded.find(self._met, sizes.key) or 0  # perhaps the only ones
+        guarded.put(self._met, sizes.key, met + 1)
         return met >= patience
 
     def met(self, sizes: Sizes, trace: tuple[Trace, HeldState], again: Tracer) -> None:
@@ -92,12 +93,13 @@ class SizedTraces:
         Args:
             trace: that of these sizes.
         """
-        self._met.pop(sizes.key, None)
-        if sizes.key not in self._families and len(self._families) >= MOST_FAMILIES:
+        guarded.drop(self._met, sizes.key)
+        known = guarded.find(self._families, sizes.key)
+        if known is None and len(self._families) >= MOST_FAMILIES:
             self._families.clear()
-        known = self._families.get(sizes.key) or []
+        known = known or []
         made = None if len(known) >= MOST_TRACES else _traced(sizes, *trace, again)
-        self._families[sizes.key] = None if made is None else [*known, made]
+        guarded.put(self._families, sizes.key, [] if made is None else [*known, made])
 
 
 def _traced(sizes: Sizes, trace: Trace, held: HeldState, again: Tracer) -> _SizedTrace | None:
@@ -117,7 +119,7 @@ def _leaves_same(held: HeldState, left: HeldState) -> bool:
     """Whether two traces leave the same in the state, but for sizes of arrays."""
     _, a, tree_a = held
     _, b, tree_b = left
-    return tree_a == tree_b and all(
+    return guarded.equal(tree_a, tree_b) and all(
         i == j and type(x) is type(y) and static_key(x) == static_key(y)
         for (i, x), (j, y) in zip(a, b, strict=True)
     )  # fmt: skip
@@ -126,7 +128,7 @@ def _leaves_same(held: HeldState, left: HeldState) -> bool:
 def _same(a: Trace, b: Trace) -> bool:
     """Whether two traces are the same program."""
     static = [[(i, static_key(x)) for i, x in t.static_outputs.items()] for t in (a, b)]
-    return a.function.key == b.function.key and a.out_tree == b.out_tree and static[0] == static[1]
+    return a.function.key == b.function.key and guarded.equal(a.out_tree, b.out_tree) and static[0] == static[1]
 
 
 class _SizedTrace:
@@ -140,7 +142,9 @@ class _SizedTrace:
     """
 
     def __init__(self, program: Program, trace: Trace, held: HeldState):
-        self._trace, self.held = trace, held
+        self._trace, self.held, self._program = trace, held, program
+        self._asked = 0  #: how often for the ops of sizes
+        self._ops: SizedProgram | None = None
         self._functions: dict[int, GraphFunction] = {}
         self._order: list[GraphFunction] = []
         self._add(trace.function)
@@ -149,7 +153,6 @@ class _SizedTrace:
             for f in self._order
         ]
         self._run = program.compiled([functions, trace.static_outputs])
-        self._ops = _sized_ops(trace.function, program)
 
     def _add(self, f: GraphFunction) -> None:
         """A function, after those that it applies."""
@@ -182,6 +185,9 @@ class _SizedTrace:
         return _TraceAt(self._trace, static, function, lambda: self._ops_at(sizes))
 
     def _ops_at(self, sizes: Sequence[int]) -> OpProgram | None:
+        self._asked += 1
+        if self._asked == 2:  # they take as long as the trace: no call has to wait for both
+            self._ops = _sized_ops(self._trace.function, self._program)
         return None if self._ops is None else self._ops.bound(sizes, direct.run_function)
 
 

@@ -18,7 +18,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Executable, default_device
 
-from ..lazy import tree
+from ..lazy import guarded, tree
 from ..lazy.arrays import array
 from ..lazy.core import evaluated
 from ..lazy.static_keys import Same, static_key
@@ -123,7 +123,7 @@ class RepeatedCall:
                 return None
         if self.treedef is not None:
             leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
-            if treedef != self.treedef:
+            if not guarded.equal(treedef, self.treedef):
                 return None
         elif kwargs:
             leaves = (*args, *kwargs.values())
@@ -192,19 +192,20 @@ class Versions:
         """Note that a version is used now; callers ask `recent` before, which is quicker."""
         self.recent = version
         with contextlib.suppress(KeyError):  # another thread may have dropped it since
-            self.entries.move_to_end(key)
+            guarded.move_to_end(self.entries, key)
 
     def put(self, key: Any, version: Version) -> None:
-        self.entries[key] = self.recent = version
+        guarded.put(self.entries, key, version)
+        self.recent = version
         if len(self.entries) > MAX_VERSIONS:
-            self.entries.popitem(last=False)
+            guarded.drop_oldest(self.entries, last=False)
         captured = sum([b.array.nbytes for b in version.captured])
         self._unweighed += version.executable.nbytes + captured
         if self._unweighed <= settings.cache_bytes // UNWEIGHED:  # to weigh all of them takes long
             return
         self._unweighed = 0
         while len(self.entries) > 1 and self.nbytes > settings.cache_bytes:
-            self.entries.popitem(last=False)
+            guarded.drop_oldest(self.entries, last=False)
 
     @property
     def nbytes(self) -> int:

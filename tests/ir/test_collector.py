@@ -155,3 +155,26 @@ def test_a_child_of_another_thread_has_it() -> None:
     over.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:smelt.compile")
+def test_versions_of_compiled_functions_are_kept() -> None:
+    states, count = [], 300
+
+    def f(x: smelt.array, fails: bool) -> smelt.array:
+        states.append(gc.isenabled())
+        if fails:
+            raise KeyError
+        for i in range(count):
+            x = x * i + 1
+        return x
+
+    compiled = smelt.compile(f)
+    gc.collect()
+    for n in range(2, 12):
+        compiled(smelt.ones((n, 3)), False)
+        with pytest.raises(KeyError):
+            compiled(smelt.ones((n, 3)), True)
+        assert gc.isenabled()
+    assert states and not any(states)
+    assert gc.get_count()[0] < count  # the last ones count as old

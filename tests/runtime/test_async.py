@@ -136,3 +136,62 @@ smelt.async_eval(x)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_threads_hand_over_and_wait_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asynchrony, "MOST_JOBS", 3)  # all of them wait for a place, too
+    problems: list[BaseException] = []
+
+    def run(n: int) -> None:
+        try:
+            for i in range(40):
+                x = smelt.ones((20, 20)) * n + i
+                smelt.async_eval(x)
+                if i % 5 == n:
+                    smelt.synchronize()
+                assert x[0, 0].item() == n + i
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    smelt.synchronize()
+    assert not problems and asynchrony._worker.is_idle()
+
+
+def test_an_error_is_raised_in_one_of_the_threads_that_wait() -> None:
+    go, raised = threading.Barrier(4), []
+
+    def run() -> None:
+        go.wait(60)
+        try:
+            smelt.synchronize()
+        except LibraryError as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    smelt.async_eval(smelt.linalg.cholesky(-smelt.eye(3)))
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(raised) == 1
+
+
+def test_what_the_worker_hands_over_it_evaluates_itself() -> None:
+    found = []
+
+    def callback(x: np.ndarray) -> np.ndarray:
+        y = smelt.ones(3) * 2
+        smelt.async_eval(y)
+        found.append(threading.current_thread())
+        return x + y.sum().item()
+
+    x = smelt.ones(3) + 1
+    assert asynchrony._worker.submit([x._ref], asynchrony.default_device())
+    job = asynchrony._worker._pool.submit(callback, np.ones(3))  # type: ignore[union-attr]
+    assert job.result(60).tolist() == [7, 7, 7] and found[0] is not threading.current_thread()
+    smelt.synchronize()

@@ -77,6 +77,8 @@ KEPT = {
     "ir/context.py _loaders": "the dialects there are",
     "ir/custom_call.py _targets": "the targets that are registered",
     "ir/dialect.py _loaded": "the ops there are",
+    "ir/ending.py _guards": "the code of one function",
+    "ir/ending.py _held": "one lock",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
     "ir/errors.py _internal_files": "10,000 names of files",
     "ir/locks.py _gates": "weak",

@@ -13,7 +13,7 @@ import smelt
 import smelt.nn as nn
 import smelt.optimizers as optimizers
 from smelt.ir.settings import override
-from smelt.transforms import versions
+from smelt.transforms import shapeless, versions
 from smelt.transforms.compile import PATIENCE
 
 from .test_compile_shapeless import PROGRAMS, TRACED, _sample
@@ -191,3 +191,17 @@ def test_state_of_several_sizes_needs_a_few_traces() -> None:
         assert state["last"].tolist() == [2.0] * n
         before = 2.0 * n
     assert _traces(step) <= 2 * (PATIENCE + 1)
+
+
+def test_no_call_waits_for_both_parts_of_what_is_known_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    traced, sized_ops = shapeless._traced, shapeless._sized_ops
+    monkeypatch.setattr(shapeless, "_traced", lambda *args: (made.append("trace"), traced(*args))[1])
+    monkeypatch.setattr(shapeless, "_sized_ops", lambda *args: (made.append("ops"), sized_ops(*args))[1])
+    f = smelt.compile(lambda x: (smelt.exp(x) * 2.5 + x.shape[0]).sum(axis=0))
+    rounds = []
+    for n in range(3, 12):
+        made.clear()
+        np.testing.assert_allclose(f(smelt.ones((n, 2))), np.full(2, n * (np.e * 2.5 + n)), rtol=1e-6)
+        rounds += [[*made]]
+    assert rounds == [[]] * PATIENCE + [["trace"], ["ops"], [], [], []]

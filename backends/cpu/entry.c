@@ -1,0 +1,217 @@
+/* Programs that the calling thread runs in one call of machine code: what `running.Program.run` and `Buffer.empties` do,
+   in a quarter of the time. See `entry.py`. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <structmember.h>
+
+/* As in host.py: the number of members and the counter's address stand before the addresses of arrays. */
+#define TABLE 2
+/* Arguments and results of a program, at most. */
+#define MOST 64
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    void (*function)(void **);
+    Py_ssize_t arguments, results;
+    int keeps_lock;
+    PyObject *blanks; /* of the results; see `Buffer.blanks` */
+} Entry;
+
+static PyTypeObject *buffer_type;
+static PyObject *make_buffer, *empty_array, *no_arguments, *str_address;
+static Py_ssize_t aval_at, array_at, address_at, home_at; /* offsets of slots of buffers */
+
+static Py_ssize_t slot_of(PyObject *type, const char *name)
+{
+    PyObject *found = PyObject_GetAttrString(type, name);
+    if (found == NULL)
+        return -1;
+    Py_ssize_t offset = -1;
+    if (Py_IS_TYPE(found, &PyMemberDescr_Type))
+        offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%s is no slot", name);
+    Py_DECREF(found);
+    return offset;
+}
+
+static int address_of(PyObject *buffer, uint64_t *address)
+{
+    PyObject *found = PyObject_TypeCheck(buffer, buffer_type) ? Py_XNewRef(SLOT(buffer, address_at)) : NULL;
+    if (found == NULL && (found = PyObject_GetAttr(buffer, str_address)) == NULL) /* it is on a device alone */
+        return -1;
+    *address = PyLong_AsUnsignedLongLong(found);
+    Py_DECREF(found);
+    return *address == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* A buffer for a result; see `Buffer.empties`. */
+static PyObject *made(PyObject *blank, uint64_t *address)
+{
+    PyObject *aval = PyTuple_GET_ITEM(blank, 0), *dtype = PyTuple_GET_ITEM(blank, 2), *buffer, *number;
+    if (dtype == Py_None) {
+        buffer = PyObject_CallOneArg(make_buffer, aval);
+        if (buffer != NULL && address_of(buffer, address) < 0)
+            Py_CLEAR(buffer);
+        return buffer;
+    }
+    PyObject *given[] = {PyTuple_GET_ITEM(blank, 1), dtype};
+    PyObject *array = PyObject_Vectorcall(empty_array, given, 2, NULL);
+    if (array == NULL)
+        return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) < 0) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    *address = (uint64_t)(uintptr_t)view.buf;
+    PyBuffer_Release(&view);
+    number = PyLong_FromUnsignedLongLong(*address);
+    buffer = number == NULL ? NULL : buffer_type->tp_new(buffer_type, no_arguments, NULL);
+    if (buffer == NULL) {
+        Py_XDECREF(number);
+        Py_DECREF(array);
+        return NULL;
+    }
+    SLOT(buffer, address_at) = number;
+    SLOT(buffer, array_at) = array;
+    SLOT(buffer, aval_at) = Py_NewRef(aval);
+    SLOT(buffer, home_at) = Py_NewRef(Py_None);
+    return buffer;
+}
+
+static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t flags, PyObject *names)
+{
+    Entry *self = (Entry *)callable;
+    uint64_t values[TABLE + MOST + 2];
+    void *pointers[TABLE + MOST + 2];
+    Py_ssize_t arrays = self->arguments + self->results, i = 0;
+    if (PyVectorcall_NARGS(flags) != 2 || names != NULL)
+        return PyErr_Format(PyExc_TypeError, "a program takes buffers, and the address of its arena");
+    uint64_t *at = values + TABLE, arena = PyLong_AsUnsignedLongLong(given[1]);
+    if (arena == (uint64_t)-1 && PyErr_Occurred())
+        return NULL;
+    PyObject *inputs = PySequence_Tuple(given[0]), *outputs = NULL; /* a list might change meanwhile */
+    if (inputs == NULL)
+        return NULL;
+    if (PyTuple_GET_SIZE(inputs) != self->arguments) {
+        PyErr_Format(PyExc_TypeError, "a program takes %zd buffers", self->arguments);
+        goto done;
+    }
+    for (; i < self->arguments; i++)
+        if (address_of(PyTuple_GET_ITEM(inputs, i), at + i) < 0)
+            goto done;
+    outputs = PyList_New(self->results);
+    for (Py_ssize_t k = 0; outputs != NULL && k < self->results; k++) {
+        PyObject *buffer = made(PyTuple_GET_ITEM(self->blanks, k), at + i++);
+        if (buffer == NULL)
+            Py_CLEAR(outputs);
+        else
+            PyList_SET_ITEM(outputs, k, buffer);
+    }
+    if (outputs == NULL)
+        goto done;
+    values[0] = 1;
+    values[1] = (uint64_t)(uintptr_t)(at + arrays + 1);
+    at[arrays] = arena;
+    at[arrays + 1] = 0;
+    for (i = 0; i < TABLE + arrays + 2; i++)
+        pointers[i] = values + i;
+    if (self->keeps_lock)
+        self->function(pointers);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        self->function(pointers);
+        Py_END_ALLOW_THREADS
+    }
+done:
+    Py_DECREF(inputs);
+    return outputs;
+}
+
+static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    unsigned long long function;
+    Py_ssize_t arguments;
+    int keeps_lock;
+    PyObject *blanks;
+    if (!PyArg_ParseTuple(args, "KnpO!:Entry", &function, &arguments, &keeps_lock, &PyTuple_Type, &blanks))
+        return NULL;
+    if (buffer_type == NULL)
+        return PyErr_Format(PyExc_TypeError, "Entry: nobody has called connect");
+    Py_ssize_t results = PyTuple_GET_SIZE(blanks);
+    if (arguments < 0 || arguments > MOST || results > MOST - arguments)
+        return PyErr_Format(PyExc_ValueError, "Entry: %zd arguments and %zd results", arguments, results);
+    for (Py_ssize_t i = 0; i < results; i++)
+        if (!PyTuple_Check(PyTuple_GET_ITEM(blanks, i)) || PyTuple_GET_SIZE(PyTuple_GET_ITEM(blanks, i)) != 3)
+            return PyErr_Format(PyExc_TypeError, "Entry: a blank is an aval, a shape and a dtype");
+    Entry *self = (Entry *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = entry_call;
+    self->function = (void (*)(void **))(uintptr_t)function;
+    self->arguments = arguments;
+    self->results = results;
+    self->keeps_lock = keeps_lock;
+    self->blanks = Py_NewRef(blanks);
+    return (PyObject *)self;
+}
+
+static void entry_dealloc(Entry *self)
+{
+    Py_XDECREF(self->blanks);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyTypeObject EntryType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "smelt._entry.Entry",
+    .tp_doc = "A program that the calling thread runs alone: called with buffers and its arena, it returns its results.",
+    .tp_basicsize = sizeof(Entry),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = entry_new,
+    .tp_dealloc = (destructor)entry_dealloc,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Entry, vectorcall),
+};
+
+static PyObject *connect(PyObject *module, PyObject *args)
+{
+    PyObject *type, *make, *empty;
+    if (!PyArg_ParseTuple(args, "O!OO:connect", &PyType_Type, &type, &make, &empty))
+        return NULL;
+    if ((aval_at = slot_of(type, "aval")) < 0 || (array_at = slot_of(type, "array")) < 0 ||
+        (address_at = slot_of(type, "address")) < 0 || (home_at = slot_of(type, "home")) < 0)
+        return NULL;
+    buffer_type = (PyTypeObject *)Py_NewRef(type); /* for as long as the process lives */
+    make_buffer = Py_NewRef(make);
+    empty_array = Py_NewRef(empty);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"connect", connect, METH_VARARGS, "Take the class of buffers, what makes one of an aval, and numpy.empty."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "smelt._entry", .m_size = -1, .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__entry(void)
+{
+    str_address = PyUnicode_InternFromString("address");
+    no_arguments = PyTuple_New(0);
+    PyObject *module = str_address == NULL || no_arguments == NULL ? NULL : PyModule_Create(&definition);
+    if (module == NULL || PyType_Ready(&EntryType) < 0 || PyModule_AddIntConstant(module, "MOST", MOST) < 0 ||
+        PyModule_AddObjectRef(module, "Entry", (PyObject *)&EntryType) < 0) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    return module;
+}

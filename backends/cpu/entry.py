@@ -1,0 +1,48 @@
+"""Programs that the calling thread runs in one call of machine code, called from C (`entry.c`).
+
+Python takes longer to make the buffers of small results and to write addresses into a table than such programs run.
+Where the module in C was not built, and where SMELT_CORE is ``python``, `Buffer.empties` and `Program.run` do it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.settings import settings
+
+from ..buffer import Blank, Buffer
+
+#: ``run(inputs, arena)``, as `Program.run`; returns fresh buffers of the results.
+Run = Callable[[Sequence[Buffer], int], list[Buffer]]
+
+
+def _native() -> Any:
+    if settings.__dict__.get("core") == "python":
+        return None
+    try:
+        found = importlib.import_module("smelt._entry")
+    except ImportError:
+        return None
+    found.connect(Buffer, Buffer.empty, np.empty)
+    return found
+
+
+_found = _native()
+
+
+def entry(address: int, arguments: int, keeps_lock: bool, blanks: Sequence[Blank]) -> Run | None:
+    """What runs a function of machine code, which is not wide, on buffers; None without a module in C, or for too many
+    arrays.
+
+    Args:
+        address: of the function. arguments: their number.
+        keeps_lock: whether it is so short that Python's lock is kept.
+        blanks: of the results.
+    """
+    if _found is None or arguments + len(blanks) > _found.MOST:
+        return None
+    return _found.Entry(address, arguments, keeps_lock, tuple(blanks))
