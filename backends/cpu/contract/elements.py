@@ -26,8 +26,8 @@ from .tiles import addresses, lanes_of, runs_along, store_outputs
 
 #: Lines of sums that are shorter than this stay in registers.
 SHORT = 4
-#: So many steps of the depth are taken at once, with sums in registers.
-UNROLLED = 32
+#: So many steps of the depth are taken at once, with sums in registers, and so many have sums of their own in memory.
+UNROLLED, BLOCK_STEPS = 32, 128
 #: To turn an operand takes as long as a line; with fewer lines it does not pay.
 FEWEST_LINES = 8
 
@@ -66,10 +66,6 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
         def each(body: Callable[[Scalar], Any]) -> None:
             k.loop(lane, first, last, lambda at: body(at - first))
 
-        def steps(_: list[Scalar]) -> list[Scalar]:
-            each(lambda i: k.write(step(k.read(sums, i)), sums, i))
-            return []
-
         def in_registers(_: Scalar) -> None:
             totals = [start]
             unrolled(k, depth, lambda: totals.append(step(totals[-1], inside=True)))
@@ -77,7 +73,7 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
 
         def in_memory() -> None:
             each(lambda i: k.write(start, sums, i))
-            reduce_loops(k, depth, steps, [])
+            _add_steps(k, product, depth, each, step, sums)
             each(lambda i: store_outputs(k, product, outputs, lambda: k.read(sums, i)))
 
         sums = k.scratch(LINE, dtype)
@@ -99,6 +95,35 @@ def build_elements(module: KernelModule, name: str, product: Product) -> Schedul
         emit_nest(k, nest, lo, hi, line)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, product.body, nest.split, [*product.body.arguments, *product.body.returns])
+
+
+def _add_steps(
+    k: CpuKernel, product: Product, depth: Sequence[Fused], each: Callable[[Callable[[Scalar], Any]], None],
+    step: Callable[[Scalar], Scalar], sums: Memory,
+) -> None:  # fmt: skip
+    """Add all steps of the depth to a line of sums; many in parts: sums of sums round less often than one long sum."""
+
+    def steps(into: Memory) -> list[Scalar]:
+        each(lambda i: k.write(step(k.read(into, i)), into, i))
+        return []
+
+    if not product.rules.multiplies or not depth or depth[-1].extent <= BLOCK_STEPS:
+        reduce_loops(k, depth, lambda _: steps(sums), [])
+        return
+    dtype, inner, zero = compute_dtype(product.dtype), depth[-1], k.const(0, INDEX)
+    part, last = k.scratch(LINE, dtype), k.const(inner.extent, INDEX)
+
+    def block(first: Scalar) -> None:
+        end = k.op("arith.minui", [first + BLOCK_STEPS, last], INDEX)
+        each(lambda i: k.write(k.const(0, dtype), part, i))
+        k.loop(inner, first, end, lambda _: steps(part))
+        each(lambda i: k.write(k.read(sums, i) + k.read(part, i), sums, i))
+
+    def blocks() -> list[Scalar]:
+        k.loop(None, zero, last, block, step=BLOCK_STEPS)
+        return []
+
+    reduce_loops(k, depth[:-1], lambda _: blocks(), [])
 
 
 def unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
@@ -124,9 +149,9 @@ def has_lines(product: Product) -> bool:
 
 
 def is_by_channel(product: Product) -> bool:
-    """Whether neighbours in the result are members of a batch, each of which multiplies with one short vector."""
+    """Whether neighbours in the result are members of a batch, each of which multiplies with one vector."""
     loops = _free_loops(product)
-    if not loops or min(product.rows.extent, product.columns.extent) > 1 or product.depth.extent > UNROLLED:
+    if not loops or min(product.rows.extent, product.columns.extent) > 1:
         return False
     batched = set(loops[-1].names) <= set(product.batch.names)
     return batched and loops[-1].extent >= lanes_of(product.dtype) and has_lines(product)
