@@ -18,6 +18,7 @@ class HostLoops:
         fourier, fourier_columns: transforms of rows and of columns; see `fourier.c`.
         random_words: fills an array from keys; the second argument says whether with numbers of 64 bits.
         small_matrices: factors; see `small_matrices.c`.
+        radix: sorts rows, or gives their order; see `radix.c`.
     """
 
     vector_bytes: int = 16
@@ -26,6 +27,7 @@ class HostLoops:
     fourier_columns: Callable[..., None] | None = None
     random_words: Callable[[np.ndarray, bool, np.ndarray], None] | None = None
     small_matrices: Callable[..., bool] | None = None
+    radix: Callable[..., None] | None = None
 
 
 loops = HostLoops()

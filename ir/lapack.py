@@ -20,8 +20,8 @@ from .numpy_blas import lapack_function
 
 #: Rows and columns from which on it pays: of what takes some n³ steps, and of what takes many.
 FEW, LEAST = 128, 64
-#: The same for what LU factors give: solutions, inverses and determinants.
-DIRECT = 48
+#: The same for what LU factors give: solutions, inverses and determinants. And for what takes n² steps.
+DIRECT, SUBSTITUTED = 48, 24
 #: The first letters of LAPACK's names.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -96,8 +96,9 @@ def cholesky(a: np.ndarray) -> np.ndarray | None:
     lapack, n = _lapack(a, FEW), a.shape[-1]
     if lapack is None:
         return None
-    out = np.ascontiguousarray(np.tril(a))
-    for x in out.reshape(-1, n, n):
+    out, matrices = np.zeros(a.shape, a.dtype), np.ascontiguousarray(a)
+    for x, matrix in zip(out.reshape(-1, n, n), matrices.reshape(-1, n, n)):
+        lapack.call("lacpy", b"U", n, n, matrix, n, x, n)
         if not lapack.succeeds("potrf", b"U", n, x, n):
             return None
     return out
@@ -165,7 +166,7 @@ def svd(a: np.ndarray, full: bool, vectors: bool = True) -> tuple[np.ndarray, np
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | None:
     """x with a·x = b for triangular matrices without zeros on their diagonals."""
-    lapack, (n, k) = _lapack(a, LEAST), b.shape[-2:]
+    lapack, (n, k) = _lapack(a, SUBSTITUTED), b.shape[-2:]
     if lapack is None or a.dtype != b.dtype or not b.size:
         return None
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -174,6 +175,9 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
     flat, one = matrices.reshape(-1, n, n), np.ones(1, a.dtype)
     for i, x in zip(which, out.reshape(-1, n, k)):  # by columns: xᵀ·aᵀ = bᵀ
+        if k == 1:
+            lapack.call("trsv", b"L" if upper else b"U", b"T", b"N", n, flat[i], n, x, 1)
+            continue
         lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, flat[i], n, x, k)
     return out
 

@@ -18,7 +18,7 @@ from .host_memory import empty
 MOST = 16
 #: Matrices from which on it pays.
 FEW = 4
-_CHOLESKY, _SOLVE, _EIGH, _DET, _QR, _SVD = range(6)
+_CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _QR, _SVD, _LU = range(9)
 
 
 def _fits(a: np.ndarray, few: int = FEW) -> bool:
@@ -55,6 +55,29 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         return None
     out = empty(b.shape, b.dtype)
     return out if _run(_SOLVE, b.shape[-1], a, np.ascontiguousarray(b), out, out[:0].copy()) else None
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | None:
+    """x with a·x = b for triangular matrices without zeros on their diagonals, of one too; batch axes are the same."""
+    fits = _fits(a, few=1) and a.shape[:-2] == b.shape[:-2] and 0 < b.shape[-1] <= MOST and a.dtype == b.dtype
+    if not fits:
+        return None
+    out = empty(b.shape, b.dtype)
+    what = _UPPER if upper else _LOWER
+    return out if _run(what, b.shape[-1], a, np.ascontiguousarray(b), out, out[:0].copy()) else None
+
+
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """LU factors in one matrix, the rows that were exchanged, and their order, of one matrix too."""
+    if not _fits(a, few=1):
+        return None
+    *lead, m, n = a.shape
+    most = math.prod(lead) * min(m, n)
+    out, places = empty(a.shape, a.dtype), empty((most + math.prod(lead) * m,), a.dtype)
+    if not _run(_LU, n, a, out[:0], out, places):
+        return None
+    rows = places.astype(np.uint32)
+    return out, rows[:most].reshape(*lead, min(m, n)), rows[most:].reshape(*lead, m)
 
 
 def eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -76,6 +76,7 @@ static PyMethodDef functions[] = {
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
+    {"radix", radix, METH_VARARGS, "See radix.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
     {"connect_keys", connect_keys, METH_VARARGS, "Take what `graph.py` has."},

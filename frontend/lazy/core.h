@@ -5,7 +5,7 @@
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
    `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
-   small matrices; core.c: the module.
+   small matrices; radix.c: sorting; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -18,7 +18,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 12
+#define INTERFACE 13
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -90,6 +90,9 @@ SHARED PyObject *random_words(PyObject *module, PyObject *args);
 SHARED PyObject *fourier(PyObject *module, PyObject *args);
 SHARED PyObject *fourier_columns(PyObject *module, PyObject *args);
 SHARED PyObject *vector_bytes(PyObject *module, PyObject *unused);
+
+/* radix.c */
+SHARED PyObject *radix(PyObject *module, PyObject *args);
 
 /* small_matrices.c */
 SHARED PyObject *small_matrices(PyObject *module, PyObject *args);

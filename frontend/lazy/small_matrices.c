@@ -9,7 +9,7 @@
 #define MOST 16
 #define SWEEPS 30
 
-enum { CHOLESKY, SOLVE, EIGH, DET, QR, SVD };
+enum { CHOLESKY, SOLVE, LOWER, UPPER, EIGH, DET, QR, SVD, LU };
 
 #define LARGEST PASTE(largest, REAL)
 #define SMALLEST PASTE(smallest, REAL)
@@ -38,8 +38,9 @@ static int (*const small[][2])(const Work *) = VERSIONS(small);
 /* small_matrices(bytes, what, double, n, k, a, b, result, more): whether all matrices of a have a result, in vectors of
    so many bytes.
    Of a (rows × n × n): CHOLESKY: factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n.
-   EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
-   n ≥ k: singular values, and in `more` U of all and then Vᵀ of all. All are contiguous, of float64 or float32. */
+   LOWER, UPPER: the same of triangular matrices. EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
+   n ≥ k: singular values, and in `more` U of all and then Vᵀ of all. LU: factors, and in `more` the rows exchanged by all
+   matrices, and then the order of all rows. All are contiguous, of float64 or float32. */
 PyObject *small_matrices(PyObject *module, PyObject *args)
 {
     int bytes, what, wide, found = 0;
@@ -48,25 +49,29 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iipnny*y*w*w*:small_matrices", &bytes, &what, &wide, &n, &k, &a, &b, &out, &more))
         return NULL;
     const int version = version_of(bytes);
-    const int known = what >= CHOLESKY && what <= SVD && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
+    const int known = what >= CHOLESKY && what <= LU && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
     const Py_ssize_t size = wide ? 8 : 4, least = n < k ? n : k, matrix = known ? n * (what >= QR ? k : n) : 1;
     const Py_ssize_t rows = a.len / (size * matrix);
     Py_ssize_t result = matrix, beside = 0;
     switch (what) {
-    case SOLVE: result = n * k; break;
+    case SOLVE:
+    case LOWER:
+    case UPPER: result = n * k; break;
     case EIGH: result = n, beside = matrix; break;
     case DET: result = 1; break;
     case QR: result = n * least, beside = least * k; break;
-    case SVD: result = k, beside = matrix + k * k;
+    case SVD: result = k, beside = matrix + k * k; break;
+    case LU: beside = least + n;
     }
     const int fits = known && a.len % (size * matrix) == 0 && out.len == rows * size * result &&
                      (what != SVD || n >= k) && (!beside || more.len == rows * size * beside) &&
-                     (what != SOLVE || (b.len ? b.len == out.len : k == n));
+                     (what != SOLVE || (b.len ? b.len == out.len : k == n)) &&
+                     ((what != LOWER && what != UPPER) || b.len == out.len);
     if (version >= 0 && !fits)
         PyErr_SetString(PyExc_ValueError, "small_matrices: arrays do not fit");
     if (version >= 0 && fits) {
         Py_BEGIN_ALLOW_THREADS
-        const Work work = {what, n, k, rows, a.buf, what == SOLVE && b.len ? b.buf : NULL, out.buf, more.buf};
+        const Work work = {what, n, k, rows, a.buf, what <= UPPER && b.len ? b.buf : NULL, out.buf, more.buf};
         found = small[version][wide](&work);
         Py_END_ALLOW_THREADS
     }

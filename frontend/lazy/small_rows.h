@@ -66,6 +66,29 @@ static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t co
     return 1;
 }
 
+/* The largest size in column j of the rows from j on (m × n), and the first row that has it. */
+INLINE MASK NAME(pivots)(const VECTOR *a, Py_ssize_t j, Py_ssize_t m, Py_ssize_t n, VECTOR *best)
+{
+    MASK row = (MASK){0} + (WHOLE)j;
+    *best = SIZE(a[j * n + j]);
+    for (Py_ssize_t i = j + 1; i < m; i++) {
+        const VECTOR size = SIZE(a[i * n + j]);
+        const MASK more = size > *best;
+        *best = CHOSEN(more, size, *best);
+        row = (more & ((MASK){0} + (WHOLE)i)) | (~more & row);
+    }
+    return row;
+}
+
+/* Exchange vectors, in some lanes. */
+INLINE void NAME(exchange)(MASK here, VECTOR *one, VECTOR *other, Py_ssize_t count)
+{
+    for (Py_ssize_t c = 0; c < count; c++) {
+        const VECTOR x = one[c], y = other[c];
+        one[c] = CHOSEN(here, y, x), other[c] = CHOSEN(here, x, y);
+    }
+}
+
 /* X with A·X = B, of k columns; without B, the inverse. Rows are exchanged in each matrix for the largest pivot. */
 TARGET
 static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
@@ -78,26 +101,14 @@ static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t 
         for (Py_ssize_t i = 0; i < n * n; i++)
             b[i] = a[0] * 0 + (REAL)(i % (n + 1) == 0);
     for (Py_ssize_t j = 0; j < n; j++) {
-        VECTOR best = SIZE(a[j * n + j]);
-        MASK row = (MASK){0} + (WHOLE)j;
-        for (Py_ssize_t i = j + 1; i < n; i++) {
-            const VECTOR size = SIZE(a[i * n + j]);
-            const MASK more = size > best;
-            best = CHOSEN(more, size, best);
-            row = (more & ((MASK){0} + (WHOLE)i)) | (~more & row);
-        }
+        VECTOR best;
+        const MASK row = NAME(pivots)(a, j, n, n, &best);
         if (!NAME(positive)(best))
             return 0;
         for (Py_ssize_t i = j + 1; i < n; i++) {
             const MASK here = row == (MASK){0} + (WHOLE)i;
-            for (Py_ssize_t c = j; c < n; c++) {
-                const VECTOR x = a[j * n + c], y = a[i * n + c];
-                a[j * n + c] = CHOSEN(here, y, x), a[i * n + c] = CHOSEN(here, x, y);
-            }
-            for (Py_ssize_t c = 0; c < k; c++) {
-                const VECTOR x = b[j * k + c], y = b[i * k + c];
-                b[j * k + c] = CHOSEN(here, y, x), b[i * k + c] = CHOSEN(here, x, y);
-            }
+            NAME(exchange)(here, a + j * n + j, a + i * n + j, n - j);
+            NAME(exchange)(here, b + j * k, b + i * k, k);
         }
         for (Py_ssize_t i = j + 1; i < n; i++) {
             const VECTOR factor = a[i * n + j] / a[j * n + j];
@@ -115,6 +126,63 @@ static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t 
             b[j * k + c] = rest / a[j * n + j];
         }
     NAME(store)(b, out, n * k, count);
+    return 1;
+}
+
+/* X with A·X = B, of k columns, for triangular matrices. */
+TARGET
+static int NAME(substitute)(const REAL *in, const REAL *right, REAL *out, int upper, Py_ssize_t n, Py_ssize_t k,
+                            Py_ssize_t count)
+{
+    VECTOR a[MOST * MOST], b[MOST * MOST];
+    NAME(load)(a, in, n * n, count);
+    NAME(load)(b, right, n * k, count);
+    for (Py_ssize_t step = 0; step < n; step++) {
+        const Py_ssize_t j = upper ? n - 1 - step : step, first = upper ? j + 1 : 0, last = upper ? n : j;
+        for (Py_ssize_t c = 0; c < k; c++) {
+            VECTOR rest = b[j * k + c];
+            for (Py_ssize_t i = first; i < last; i++)
+                rest -= a[j * n + i] * b[i * k + c];
+            b[j * k + c] = rest / a[j * n + j];
+        }
+    }
+    NAME(store)(b, out, n * k, count);
+    return 1;
+}
+
+/* LU factors of matrices (m × n) in one, with the exchanges of rows and the order that they lead to. */
+TARGET
+static int NAME(lu)(const REAL *in, REAL *out, REAL *exchanges, REAL *order, Py_ssize_t m, Py_ssize_t n,
+                    Py_ssize_t count)
+{
+    VECTOR a[MOST * MOST], rows[MOST], chosen[MOST], best, finite = {0};
+    const Py_ssize_t least = m < n ? m : n;
+    NAME(load)(a, in, m * n, count);
+    for (Py_ssize_t i = 0; i < m * n; i++)
+        finite += a[i] * 0;
+    for (Py_ssize_t i = 0; i < m; i++)
+        rows[i] = finite + (REAL)i;
+    for (Py_ssize_t j = 0; j < least; j++) {
+        const MASK row = NAME(pivots)(a, j, m, n, &best);
+        if (!NAME(positive)(finite + best + 1))
+            return 0;
+        chosen[j] = finite + (REAL)j;
+        for (Py_ssize_t i = j + 1; i < m; i++) {
+            const MASK here = row == (MASK){0} + (WHOLE)i;
+            chosen[j] = CHOSEN(here, finite + (REAL)i, chosen[j]);
+            NAME(exchange)(here, a + j * n, a + i * n, n);
+            NAME(exchange)(here, rows + j, rows + i, 1);
+        }
+        const VECTOR pivot = CHOSEN(a[j * n + j] == 0, finite + 1, a[j * n + j]);
+        for (Py_ssize_t i = j + 1; i < m; i++) {
+            a[i * n + j] /= pivot;
+            for (Py_ssize_t c = j + 1; c < n; c++)
+                a[i * n + c] -= a[i * n + j] * a[j * n + c];
+        }
+    }
+    NAME(store)(a, out, m * n, count);
+    NAME(store)(chosen, exchanges, least, count);
+    NAME(store)(rows, order, m, count);
     return 1;
 }
 
@@ -195,21 +263,12 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
     NAME(load)(a, in, n * n, count);
     VECTOR sign = a[0] * 0 + 1;
     for (Py_ssize_t j = 0; j < n; j++) {
-        VECTOR best = SIZE(a[j * n + j]);
-        MASK row = (MASK){0} + (WHOLE)j;
-        for (Py_ssize_t i = j + 1; i < n; i++) {
-            const VECTOR size = SIZE(a[i * n + j]);
-            const MASK more = size > best;
-            best = CHOSEN(more, size, best);
-            row = (more & ((MASK){0} + (WHOLE)i)) | (~more & row);
-        }
+        VECTOR best;
+        const MASK row = NAME(pivots)(a, j, n, n, &best);
         for (Py_ssize_t i = j + 1; i < n; i++) {
             const MASK here = row == (MASK){0} + (WHOLE)i;
             sign = CHOSEN(here, -sign, sign);
-            for (Py_ssize_t c = j; c < n; c++) {
-                const VECTOR x = a[j * n + c], y = a[i * n + c];
-                a[j * n + c] = CHOSEN(here, y, x), a[i * n + c] = CHOSEN(here, x, y);
-            }
+            NAME(exchange)(here, a + j * n + j, a + i * n + j, n - j);
         }
         for (Py_ssize_t i = j + 1; i < n; i++) {
             const VECTOR factor = a[i * n + j] / a[j * n + j];
@@ -386,15 +445,18 @@ static int NAME(small)(const Work *by)
     for (Py_ssize_t row = 0; row < by->rows; row += LANES) {
         const Py_ssize_t count = by->rows - row < LANES ? by->rows - row : LANES;
         const REAL *a = in + row * size, *b = right == NULL ? NULL : right + row * n * k;
-        REAL *third = more + by->rows * size + row * k * k;
+        REAL *third = more + by->rows * size + row * k * k, *order = more + by->rows * least + row * n;
         int found = 0;
         switch (by->what) {
         case CHOLESKY: found = NAME(cholesky)(a, out + row * size, n, count); break;
         case SOLVE: found = NAME(solve)(a, b, out + row * n * k, n, k, count); break;
+        case LOWER:
+        case UPPER: found = NAME(substitute)(a, b, out + row * n * k, by->what == UPPER, n, k, count); break;
         case EIGH: found = NAME(eigh)(a, out + row * n, more + row * size, n, count); break;
         case DET: found = NAME(det)(a, out + row, n, count); break;
         case QR: found = NAME(qr)(a, out + row * n * least, more + row * least * k, n, k, count); break;
-        case SVD: found = NAME(svd)(a, out + row * k, more + row * size, third, n, k, count);
+        case SVD: found = NAME(svd)(a, out + row * k, more + row * size, third, n, k, count); break;
+        case LU: found = NAME(lu)(a, out + row * size, more + row * least, order, n, k, count);
         }
         if (!found)
             return 0;

@@ -254,12 +254,13 @@ def _reduces_keys(
 # In a function that is to be fused
 
 
-def pays(softmax: Softmax, most_features: int, least_work: int = 0) -> bool:
+def pays(softmax: Softmax, most_features: int, least_work: int = 0, enough_rows: int = ENOUGH_ROWS) -> bool:
     """Whether one kernel had better compute both contractions.
 
     Args:
         most_features: what a query and a value may have at most.
         least_work: multiplications of the first contraction.
+        enough_rows: with fewer, in all, there may be few keys alone.
     """
     product, scores = softmax.product, softmax.scores
     if scores.results[0].aval.size * math.prod(depth_of(scores)) < least_work:
@@ -273,4 +274,4 @@ def pays(softmax: Softmax, most_features: int, least_work: int = 0) -> bool:
     if features > most_features or math.prod(depth_of(scores)) > most_features or features < 1:
         return False
     batches = max(1, groups.size // (keys[0] * features))
-    return rows // batches >= FEWEST_ROWS and (rows >= ENOUGH_ROWS or keys[0] <= FEW_KEYS)
+    return rows // batches >= FEWEST_ROWS and (rows >= enough_rows or keys[0] <= FEW_KEYS)

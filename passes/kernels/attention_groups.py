@@ -10,7 +10,7 @@ from smelt.ir.index import variables
 
 from ..extract import inputs_of
 from .analysis import collect_reads, is_pointwise, users_of
-from .attention import AttentionPlan, Softmax, of_rows, pays, softmax_before, softmax_places
+from .attention import ENOUGH_ROWS, AttentionPlan, Softmax, of_rows, pays, softmax_before, softmax_places
 from .attention_chains import chain_places
 from .contraction_places import inverse_place, is_contraction
 
@@ -57,13 +57,13 @@ class AttentionGroups:
 
     Args:
         kernels: contractions that are kernels.
-        most_features, least_work: see `pays`. most_ops, most_arrays: of a kernel; 0 arrays: any number.
+        most_features, least_work, enough_rows: see `pays`. most_ops, most_arrays: of a kernel; 0 arrays: any number.
         chains: whether there are kernels of its gradient, which need numbers of rows.
     """
 
     def __init__(
         self, function: Function, kernels: set[OpView], most_features: int, most_ops: int, most_arrays: int,
-        least_work: int = 0, chains: bool = False,
+        least_work: int = 0, chains: bool = False, enough_rows: int = ENOUGH_ROWS,
     ):  # fmt: skip
         self.function, self.kernels, self.chains = function, kernels, chains
         self.most_ops, self.most_arrays = most_ops, most_arrays
@@ -73,7 +73,9 @@ class AttentionGroups:
         self.taken: set[OpView] = set()  #: ops that depend on the scores of a group, of which nothing else may be part
         for op in function.ops:
             softmax = softmax_before(op) if op in kernels else None
-            if softmax is None or softmax.scores not in kernels or not pays(softmax, most_features, least_work):
+            if softmax is None or softmax.scores not in kernels:
+                continue
+            if not pays(softmax, most_features, least_work, enough_rows):
                 continue
             group = self._group(softmax)
             if group is not None and self._take(group) and group.rows:

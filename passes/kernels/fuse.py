@@ -57,6 +57,7 @@ from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import unplaced_functions
+from .attention import ENOUGH_ROWS
 from .attention_groups import AttentionGroup, AttentionGroups
 from .contraction_layout import lay_out_contractions
 from .contraction_places import is_contraction, rules_of
@@ -94,6 +95,7 @@ class FusePass(Pass):
         attention: the most features of a query and of a value for which two contractions with a softmax in between are
             one kernel. 0: they never are.
         attention_work: with less multiplications than this of queries and keys they are several kernels all the same.
+        attention_rows: likewise with fewer rows than this, in all, and many keys, which each thread goes through.
         chains: products of what is made of numbers of attention's rows and of other products are kernels, too (see
             `attention_chains`).
         heuristic: what says whether an op that can join a kernel does, by its name (see `heuristics`).
@@ -108,6 +110,7 @@ class FusePass(Pass):
     flops_per_byte: float = 0.0
     attention: int = 0
     attention_work: int = 0
+    attention_rows: int = ENOUGH_ROWS
     chains: bool = False
     heuristic: str = DEFAULT
 
@@ -147,7 +150,8 @@ class FusePass(Pass):
     ) -> Function:
         """The function with calls of kernels of attention, where there are some."""
         found = AttentionGroups(
-            function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work, self.chains
+            function, contractions, self.attention, self.max_ops, self.max_buffers, self.attention_work, self.chains,
+            self.attention_rows,
         )
         if not found.groups:
             return function

@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 from smelt.backends.cpu.contract import attention
-from smelt.backends.cpu.program import ATTENTION_WORK
+from smelt.backends.cpu.program import ATTENTION_ROWS, ATTENTION_WORK
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -191,6 +191,13 @@ def test_little_work_is_left_to_several_kernels() -> None:
     x = smelt.zeros((1, 2, 64, 32))
     f = _compiled(_plain)
     assert not _is_one_kernel(f, (x, x, x), smelt.cpu.pipeline) and _is_one_kernel(f, (x, x, x))
+
+
+def test_rows_from_which_many_keys_are_one_kernel() -> None:
+    x, few = smelt.zeros((1, 2, 1024, 32)), smelt.zeros((1, 2, 256, 32))
+    f = _compiled(_plain)
+    assert ATTENTION_ROWS == 1024 and _is_one_kernel(f, (x, x, x), smelt.cpu.pipeline)
+    assert not _is_one_kernel(f, (few, x, x))
 
 
 SMALL_STACK = """

@@ -6,9 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, sorting
 from smelt.ir import op as op_module
 from smelt.ir.errors import AttributeValueError, DTypeError
+from smelt.lazy import core
 
 from .rules import Number, ScalarMachine, check_batch, check_jvp, check_tangent_transposes, check_transpose, jvp, run
 
@@ -169,3 +170,38 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
         np.testing.assert_array_equal(np.signbit(found) & (found == 0), np.signbit(wanted) & (wanted == 0))
         order = op_module.get("argsort").reference(x, axis=axis)
         np.testing.assert_array_equal(order, np.argsort(host, axis, "stable"))
+
+
+NUMBERS = [d for d in dtypes.REAL if d.size > 1]
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+@pytest.mark.parametrize("dtype", NUMBERS, ids=lambda d: d.name)
+@pytest.mark.parametrize("shape", [(7, 1), (3, 257), (2, 3000)])
+def test_sort_by_digits(dtype, shape, rng, monkeypatch):
+    """All of a type's numbers, in rows of any length: what NumPy makes of them."""
+    monkeypatch.setattr(sorting, "LONG", 1)
+    monkeypatch.setattr(sorting, "_LONG_ORDER", {2: 1, 4: 1, 8: 1})
+    calls = []
+    monkeypatch.setattr(sorting.loops, "radix", lambda *args: calls.append(1) or core.native.radix(*args))
+    x = rng.integers(0, 256, (*shape, dtype.size), np.uint8).view(dtype.numpy)[..., 0]  # any bits, many NaN of halves
+    for rows in (x, np.sort(x.view(f"u{dtype.size}"), -1).view(dtype.numpy), np.full_like(x, 5), x[:, ::-1]):
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            wide = rows.astype(np.float64) if dtype.is_float else rows
+        found, order = sorting.sorted_along(rows, 1), sorting.order_along(rows, 1)
+        assert found.dtype == dtype.numpy and order.dtype == np.uint32 and len(calls) >= 2
+        np.testing.assert_array_equal(found.astype(wide.dtype), np.sort(wide, -1))
+        np.testing.assert_array_equal(order, np.argsort(wide, -1, "stable"))
+        calls.clear()
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+def test_arrays_that_do_not_fit_are_refused():
+    x = np.arange(6, dtype=np.int32)
+    good = (1, 4, 0, 3, 0, x, np.empty_like(x))
+    core.native.radix(*good)
+    for place, value in {0: 3, 1: 1, 3: 4, 5: x[:5], 6: np.empty(5, np.int32)}.items():
+        with pytest.raises(ValueError):
+            core.native.radix(*good[:place], value, *good[place + 1 :])
+    with pytest.raises(ValueError):
+        core.native.radix(1, 8, 0, 3, 1, np.zeros(3), np.empty(3))

@@ -12,6 +12,7 @@ import smelt
 from smelt.ir import small_matrices
 from smelt.ir.errors import LibraryError
 from smelt.ir.host_loops import loops
+from smelt.ir.op import get
 from smelt.lazy import core
 
 pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
@@ -61,6 +62,41 @@ def test_solutions_and_inverses(dtype: Any) -> None:
         found = small_matrices.inv(a)
         assert found is not None
         near(wide @ found, np.broadcast_to(np.eye(n), a.shape), error * float(np.abs(found).max() + 1) * 4)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_triangular_systems(dtype: Any, upper: bool) -> None:
+    for n, count, x, error in batches(dtype):
+        triangle = np.triu(np.ones((n, n), bool)) if upper else np.tri(n, dtype=bool)
+        a = (x / 4 + 2 * np.eye(n)).astype(dtype)
+        hidden = np.where(triangle, a, np.nan).astype(dtype)  # the other triangle is not looked at
+        for k in (1, 3, 16):
+            b = rng.standard_normal((count, n, k)).astype(dtype)
+            for some in (slice(None), slice(1)):
+                found = small_matrices.solve_triangular(hidden[some], b[some], upper)
+                assert found is not None and found.dtype == dtype
+                wide = np.where(triangle, a[some].astype(np.float64), 0)
+                near(wide @ found, b[some], error * float(np.abs(found).max() + 1) * 4)
+    assert small_matrices.solve_triangular(hidden, b[:1], upper) is None
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_lu_factors(dtype: Any) -> None:
+    for a, error in rectangles(dtype):
+        a[1] = 0
+        a[2] = 1
+        a[3, 0] = 0  # rows are exchanged
+        for some in (a, a[:1]):
+            found = get("lu").host(some)
+            small = small_matrices.lu(some)
+            assert small is not None
+            for one, other in zip(found, small):
+                np.testing.assert_array_equal(one, other)
+            for name, got, want in get("lu").properties([some], found):
+                np.testing.assert_allclose(got, want, rtol=0, atol=error, err_msg=name)
+    a[2, 0, 0] = np.nan
+    assert small_matrices.lu(a) is None
 
 
 @pytest.mark.parametrize("dtype", KINDS)
@@ -179,20 +215,22 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
     good = (16, 0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
     assert core.native.small_matrices(*good)
-    for place, value in {0: 48, 1: 6, 3: 17, 4: 0, 5: a[:4], 7: a[:4].copy()}.items():
+    for place, value in {0: 48, 1: 9, 3: 17, 4: 0, 5: a[:4], 7: a[:4].copy()}.items():
         with pytest.raises((ValueError, TypeError)):
             core.native.small_matrices(*good[:place], value, *good[place + 1 :])
     with pytest.raises(ValueError):
         core.native.small_matrices(16, 1, True, 3, 2, a, a[:0], a.copy(), a[:0].copy())
     with pytest.raises(ValueError):
-        core.native.small_matrices(16, 2, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
+        core.native.small_matrices(16, 4, True, 3, 1, a, a[:0], np.empty((5, 3)), a[:4].copy())
     for what, rows, columns, sizes in (
-        (3, 3, 1, (6, 0)),
-        (4, 3, 3, (45, 44)),
-        (4, 5, 3, (75, 45)),
-        (5, 3, 3, (15, 89)),
+        (2, 3, 3, (45, 0)),  # no right-hand sides
+        (5, 3, 1, (6, 0)),
+        (6, 3, 3, (45, 44)),
+        (6, 5, 3, (75, 45)),
+        (7, 3, 3, (15, 89)),
+        (8, 3, 3, (45, 29)),
     ):
         with pytest.raises(ValueError):
             core.native.small_matrices(16, what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
     with pytest.raises(ValueError):  # more columns than rows
-        core.native.small_matrices(16, 5, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))
+        core.native.small_matrices(16, 7, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))

@@ -24,10 +24,12 @@ from ..rows import LINE, SCRATCH_BYTES, line_width
 from ..schedules import ScheduledKernel, start_kernel
 from .tiles import addresses, lanes_of, runs_along, store_outputs
 
+#: Runs a body at each element of a part of a line.
+Each = Callable[[Callable[[Scalar], Any]], None]
 #: Lines of sums that are shorter than this stay in registers.
 SHORT = 4
-#: So many steps of the depth are taken at once, with sums in registers.
-UNROLLED = 32
+#: So many steps of the depth are taken at once, with sums in registers, and so many have sums of their own in memory.
+UNROLLED, BLOCK_STEPS = 32, 128
 #: To turn an operand takes as long as a line; with fewer lines it does not pay.
 FEWEST_LINES = 8
 
@@ -105,16 +107,37 @@ class _Elements:
         unrolled(self._k, self._depth, lambda: totals.append(self._step(totals[-1], inside=True)))
         store_outputs(self._k, self._product, self._outputs, lambda: totals[-1])
 
-    def _in_memory(self, each: Callable[[Callable[[Scalar], Any]], None], sums: Memory) -> None:
+    def _in_memory(self, each: Each, sums: Memory) -> None:
         k = self._k
+        each(lambda i: k.write(self._start, sums, i))
+        self._add_steps(each, sums)
+        each(lambda i: store_outputs(k, self._product, self._outputs, lambda: k.read(sums, i)))
 
-        def steps(_: list[Scalar]) -> list[Scalar]:
-            each(lambda i: k.write(self._step(k.read(sums, i)), sums, i))
+    def _add_steps(self, each: Each, sums: Memory) -> None:
+        """Add all steps of the depth to a line of sums; many in parts: sums of sums round less often than one."""
+        k, depth = self._k, self._depth
+
+        def steps(into: Memory) -> list[Scalar]:
+            each(lambda i: k.write(self._step(k.read(into, i)), into, i))
             return []
 
-        each(lambda i: k.write(self._start, sums, i))
-        reduce_loops(k, self._depth, steps, [])
-        each(lambda i: store_outputs(k, self._product, self._outputs, lambda: k.read(sums, i)))
+        if not self._product.rules.multiplies or not depth or depth[-1].extent <= BLOCK_STEPS:
+            reduce_loops(k, depth, lambda _: steps(sums), [])
+            return
+        dtype, inner, zero = compute_dtype(self._product.dtype), depth[-1], k.const(0, INDEX)
+        part, last = k.scratch(LINE, dtype), k.const(inner.extent, INDEX)
+
+        def block(first: Scalar) -> None:
+            end = k.op("arith.minui", [first + BLOCK_STEPS, last], INDEX)
+            each(lambda i: k.write(k.const(0, dtype), part, i))
+            k.loop(inner, first, end, lambda _: steps(part))
+            each(lambda i: k.write(k.read(sums, i) + k.read(part, i), sums, i))
+
+        def blocks() -> list[Scalar]:
+            k.loop(None, zero, last, block, step=BLOCK_STEPS)
+            return []
+
+        reduce_loops(k, depth[:-1], lambda _: blocks(), [])
 
 
 def unrolled(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:
@@ -140,9 +163,9 @@ def has_lines(product: Product) -> bool:
 
 
 def is_by_channel(product: Product) -> bool:
-    """Whether neighbours in the result are members of a batch, each of which multiplies with one short vector."""
+    """Whether neighbours in the result are members of a batch, each of which multiplies with one vector."""
     loops = free_loops(product)
-    if not loops or min(product.rows.extent, product.columns.extent) > 1 or product.depth.extent > UNROLLED:
+    if not loops or min(product.rows.extent, product.columns.extent) > 1:
         return False
     batched = set(loops[-1].names) <= set(product.batch.names)
     return batched and loops[-1].extent >= lanes_of(product.dtype) and has_lines(product)
