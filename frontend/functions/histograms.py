@@ -13,7 +13,7 @@ from smelt.ir.flags import flags_checked
 from ..lazy.arguments import is_integer, is_list
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, piece, to_shape
+from ..lazy.movement import counting, filled, piece, to_shape
 from ..lazy.streams import check_stream
 from .joining import stack
 from .logic import logical_and, where
@@ -42,11 +42,11 @@ def _histogram(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | N
         message = f"smelt.histogramdd: sample must be a matrix with a column for each of 1 to 64 variables, is {x.aval}"
         raise ShapeError(at_user_line(message))
     rows, variables = x.shape
-    heavy = filled((rows,), 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled((rows,), 1, counting(rows)) if weights is None else as_array(weights)
     if heavy.shape != (rows,):
         raise ShapeError(at_user_line(f"smelt.histogramdd: weights {heavy.aval} for {rows} rows"))
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(rows))
     edges: list[array] = []
     place, valid = filled((rows,), 0, dtypes.int32), filled((rows,), True, dtypes.bool_)
     for k, (some, limit) in enumerate(zip(_each("bins", bins, variables), _each("range", limits, variables))):

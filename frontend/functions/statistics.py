@@ -15,7 +15,7 @@ from smelt.ir.flags import flags_checked
 from ..lazy.arguments import integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, iota, to_shape
+from ..lazy.movement import counting, filled, iota, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
@@ -116,9 +116,9 @@ def bincount(
     values = as_array(x)
     if not values.dtype.is_integer and values.dtype is not dtypes.bool_ and values.size:
         raise DTypeError(at_user_line(f"smelt.bincount: x must be of integers, is {values.aval}"))
-    heavy = filled(values.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled(values.shape, 1, counting(values.size)) if weights is None else as_array(weights)
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(heavy.size))
     if values.ndim != 1 or heavy.shape != values.shape:
         message = f"smelt.bincount: x and weights must be vectors of one size, are {values.aval} and {heavy.aval}"
         raise ShapeError(at_user_line(message))
@@ -210,9 +210,9 @@ def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, 
     x = _floats("histogram", a)
     edges = _edges("histogram", x, bins, limits)
     count = edges.size - 1
-    heavy = filled(x.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled(x.shape, 1, counting(x.size)) if weights is None else as_array(weights)
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(heavy.size))
     if heavy.size != x.size:
         raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
     heavy = to_shape(heavy, (x.size,))
