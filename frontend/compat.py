@@ -56,6 +56,10 @@ def _modules() -> dict[str, types.ModuleType]:
     return found
 
 
+#: Classes of which programs ask for the module; others have a view of the elements of some arrays.
+_PUBLIC = (smelt.array, *smelt.array.__subclasses__(), smelt.Dtype)
+
+
 class _Distribution(importlib.metadata.Distribution):
     """What programs read of the package that they ask for: its name, and the version whose names these are."""
 
@@ -83,7 +87,8 @@ class _Finder(importlib.metadata.DistributionFinder):
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
-    Dtypes print themselves as MLX's do, ``mlx.core.float32``, from then on.
+    Dtypes print themselves as MLX's do, ``mlx.core.float32``, from then on, and arrays are of the class
+    ``mlx.core.array``: some programs ask for its name.
 
     Raises:
         SettingError: MLX itself has been imported already.
@@ -109,6 +114,8 @@ def install() -> None:
     if known is None:
         sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
+    for kind in _PUBLIC:
+        kind.__module__ = "mlx.core"
 
 
 def _install_in_processes() -> None:
