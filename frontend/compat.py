@@ -62,6 +62,10 @@ def _modules() -> dict[str, types.ModuleType]:
     return found
 
 
+#: Classes of which programs ask for the module; others have a view of the elements of some arrays.
+_PUBLIC = (smelt.array, *smelt.array.__subclasses__(), smelt.Dtype)
+
+
 class _Distribution(importlib.metadata.Distribution):
     """What programs read of the package that they ask for: its name, and the version whose names these are."""
 
@@ -89,8 +93,9 @@ class _Finder(importlib.metadata.DistributionFinder):
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
-    From then on dtypes print themselves as MLX's do, ``mlx.core.float32``, and ``mx.__version__``, which is
-    ``smelt.__version__``, is that of MLX whose names these are, for programs that ask for one.
+    From then on dtypes print themselves as MLX's do, ``mlx.core.float32``, arrays are of the class ``mlx.core.array``, for
+    whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is that of MLX whose names these
+    are.
 
     Raises:
         SettingError: MLX itself has been imported already.
@@ -116,6 +121,8 @@ def install() -> None:
     if known is None:
         sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
+    for kind in _PUBLIC:
+        kind.__module__ = "mlx.core"
     smelt.__version__ = _VERSION
 
 

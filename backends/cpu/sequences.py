@@ -11,6 +11,7 @@ from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads
 
+from . import usual
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import line_width
@@ -121,26 +122,36 @@ class Scan:
         k, plan, out, steps = self.k, self.plan, self.out, self.steps
         x, place = plan.x, plan.place
         sums = k.scratch(width, compute_dtype(x.dtype))
+        # What is tried may run again, and a sum may not: elements with a quicker way are computed before.
+        before = k.scratch(width, compute_dtype(x.dtype)) if usual.is_tried(k) else None
 
         def offset() -> Scalar:
             return k.loops[lane.names[0]][1] - first
 
         def element() -> list[Scalar]:
             total = k.read(sums, offset())
-            after = self.op.combine(k, total, k.value(x, place))
+            after = self.op.combine(k, total, k.value(x, place) if before is None else k.read(before, offset()))
             k.write(after, sums, offset())
             return [after if self.inclusive else total]
 
-        def step() -> None:
-            emit_line(k, lane, first, last, [(out, place)], element, fetched, width)
+        def compute(at: Scalar) -> None:
+            assert before is not None
+            with k.at_position(lane, first + at):
+                k.write(k.value(x, place), before, at)
+
+        def step(*waits: Scalar) -> list[Scalar]:
+            left = [usual.fill(k, last - first, compute, *waits)] if waits else []
+            emit_line(k, lane, first, last, [(out, place)], element, fetched, width, tried=False)
+            return left
 
         reads = collect_reads(plan.body.ops[:-1], [(x, place)])
         fetched = [] if steps is None else far_apart(k, reads, lane, steps, width)
         k.loop(lane, first, last, lambda i: k.write(self.start, sums, offset()))
+        waits = [] if before is None else [self.zero]
         if steps is None:
-            step()
+            step(*waits)
         else:
-            k.loop(steps, self.zero, self.count, lambda i: step())
+            k.loop(steps, self.zero, self.count, lambda i, *waits: step(*waits), waits)
 
 
 def build_scatter(module: KernelModule, name: str, body: Function) -> list[ScheduledKernel]:

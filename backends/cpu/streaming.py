@@ -123,11 +123,12 @@ def emit_streaming(
     outputs: Sequence[tuple[Memory, Coordinates]],
     element: Callable[[], Sequence[Scalar]],
     reads: Sequence[Read] = (),
+    tried: bool = True,
 ) -> None:
     """Run `loop` over first … last; `element` gives the outputs' values at the current position.
 
     `first` must be a multiple of LINE_BYTES elements, as the parallel ranges of kernels are. Lines that begin anywhere
-    have some elements before the first whole piece.
+    have some elements before the first whole piece. Where `element` does more than compute, nothing may be `tried`.
     """
     if not is_aligned(loop, outputs):
         begin = _first_aligned(k, loop, first, last, outputs[0])
@@ -156,7 +157,7 @@ def emit_streaming(
             copy_out(k, scratch, memory, offset, length)
         return found
 
-    k.loop(None, first, whole, piece, [k.const(0, INDEX)] if usual.is_tried(k) else [], step=length)
+    k.loop(None, first, whole, piece, [k.const(0, INDEX)] if tried and usual.is_tried(k) else [], step=length)
     _store_each(k, loop, whole, last, outputs, element)
 
 
@@ -220,18 +221,20 @@ def emit_line(
     element: Callable[[], Sequence[Scalar]],
     reads: Sequence[Read] = (),
     width: int = 0,
+    tried: bool = True,
 ) -> None:
     """As `emit_streaming` where the outputs can stream, else with a store for each element.
 
     Args:
         width: of a line whose `reads` are far apart (`far_apart`): they are fetched either way.
+        tried: the quicker way of usual elements, after which `element` may run again.
     """
     if can_stream(loop, outputs):
-        emit_streaming(k, loop, first, last, outputs, element, reads)
+        emit_streaming(k, loop, first, last, outputs, element, reads, tried)
         return
     if width:
         fetch_line(k, loop, first, reads, width)
-    run = _emit_usual if usual.is_tried(k) else _store_each
+    run = _emit_usual if tried and usual.is_tried(k) else _store_each
     run(k, loop, first, last, outputs, element)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
@@ -22,7 +21,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import checked_shape, filled, iota, padded, permuted, piece, select, to_shape
+from ..lazy.movement import checked_shape, counting, filled, iota, padded, permuted, piece, select, to_shape
 from ..lazy.streams import check_stream
 from .transforms import fft, ifft, irfft, real_of, rfft
 
@@ -101,7 +100,7 @@ def stft(
 
 def _places(count: int, n: int, hop: int) -> array:
     """Where the elements of frames are: [i, j] = i·hop + j."""
-    shape, dtype = (count, n), dtypes.int32 if count * hop + n < 2**31 else dtypes.int64
+    shape, dtype = (count, n), counting(count * hop + n)
     first, within = iota(shape, 0, dtype), iota(shape, 1, dtype)
     return emit_elementwise(ops["add"], emit_elementwise(ops["mul"], first, filled(shape, hop, first.dtype)), within)
 

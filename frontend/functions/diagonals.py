@@ -15,14 +15,13 @@ from ..lazy.arrays import (
     as_array,
     broadcast_to_shape,
     convert,
-    emit,
     emit_elementwise,
     scalar_array,
 )
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, iota, many_axes, padded, permuted, piece, select, sliced, to_shape
 from ..lazy.streams import check_stream
-from .reductions import accumulated
+from .reductions import sum as total
 
 __all__ = ["diag", "diagonal", "trace", "tril", "triu"]
 
@@ -156,9 +155,6 @@ def trace(
     array(5, dtype=int32)
     """
     check_stream(stream)
-    x = as_array(a)
-    target = dtype_of("trace", dtype, accumulated(x.dtype))
-    if target is dtypes.bool_:
-        target = dtypes.int32
-    found = convert(diagonal_of("trace", x, offset, axis1, axis2), target)
-    return emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)})
+    found = diagonal_of("trace", as_array(a), offset, axis1, axis2)
+    target = dtype_of("trace", dtype, found.dtype)
+    return total(found if target is dtypes.bool_ else convert(found, target), -1)

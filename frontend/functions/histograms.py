@@ -15,7 +15,7 @@ from smelt.ir.flags import flags_checked
 from ..lazy.arguments import integer, is_integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, iota, piece, to_shape
+from ..lazy.movement import counting, filled, iota, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .bins import MOST_BINS, are_even, counted, place_of_even, require_real
@@ -99,9 +99,9 @@ def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, 
     x = _floats("histogram", a)
     edges = _edges("histogram", x, bins, limits)
     count = edges.size - 1
-    heavy = filled(x.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled(x.shape, 1, counting(x.size)) if weights is None else as_array(weights)
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(heavy.size))
     if heavy.size != x.size:
         raise ShapeError(at_user_line(f"smelt.histogram: weights {heavy.aval} for {x.size} elements"))
     heavy = to_shape(heavy, (x.size,))
@@ -176,11 +176,11 @@ def _of_rows(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | Non
         message = f"smelt.histogramdd: sample must be a matrix with a column for each of 1 to 64 variables, is {x.aval}"
         raise ShapeError(at_user_line(message))
     rows, variables = x.shape
-    heavy = filled((rows,), 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled((rows,), 1, counting(rows)) if weights is None else as_array(weights)
     if heavy.shape != (rows,):
         raise ShapeError(at_user_line(f"smelt.histogramdd: weights {heavy.aval} for {rows} rows"))
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(rows))
     edges: list[array] = []
     place, valid = filled((rows,), 0, dtypes.int32), filled((rows,), True, dtypes.bool_)
     for k, (some, limit) in enumerate(zip(_each("bins", bins, variables), _each("range", limits, variables))):

@@ -39,6 +39,9 @@ __all__ = [
     "unstack",
 ]
 
+#: Pieces that an array falls into at most; handles on so many take a gigabyte or two.
+MOST_PIECES = 1 << 22
+
 
 def _arrays(name: str, values: Any) -> list[array]:
     """A sequence of arrays (or one array, over its first axis) in their common dtype."""
@@ -133,6 +136,12 @@ def are_cuts(x: int | Sequence[int]) -> TypeGuard[Sequence[int]]:
     return isinstance(x, (list, tuple, range)) or (isinstance(x, (array, np.ndarray)) and x.ndim > 0)
 
 
+def check_pieces(name: str, count: int, x: array) -> None:
+    """Raise ShapeError where an array should fall into more pieces than a list of handles is good for."""
+    if count > MOST_PIECES:
+        raise ShapeError(at_user_line(f"smelt.{name}: {count} pieces of {x.aval}; {MOST_PIECES} is the most"))
+
+
 @remembered
 def split(
     a: ArrayLike, /, indices_or_sections: int | Sequence[int], axis: int = 0, *, stream: StreamOrDevice = None
@@ -140,7 +149,7 @@ def split(
     """Pieces along an axis: so many of equal size, or cut at the given indices.
 
     Raises:
-        ShapeError: the axis does not divide into that many equal pieces.
+        ShapeError: the axis does not divide into that many equal pieces, or they are more than 2**22.
 
     >>> import smelt
     >>> smelt.split(smelt.array([1, 2, 3, 4]), [1, 3])
@@ -157,6 +166,7 @@ def split(
     count = integer("split", "the number of pieces", indices_or_sections)
     if count < 1 or d % count:
         raise ShapeError(at_user_line(f"smelt.split: {d} elements do not divide into {count} equal pieces; a {x.aval}"))
+    check_pieces("split", count, x)
     step = d // count
     return [piece(x, axis, i * step, (i + 1) * step) for i in range(count)]
 
@@ -165,6 +175,9 @@ def split(
 def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) -> tuple[array, ...]:
     """The subarrays along an axis, without it.
 
+    Raises:
+        ShapeError: there are more than 2**22.
+
     >>> import smelt
     >>> smelt.unstack(smelt.array([[1, 2], [3, 4]]))
     (array([1, 2], dtype=int32), array([3, 4], dtype=int32))
@@ -172,6 +185,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0, stream: StreamOrDevice = None) ->
     check_stream(stream)
     x = as_array(x)
     axis = one_axis("unstack", axis, x.shape)
+    check_pieces("unstack", x.shape[axis], x)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
     return tuple([to_shape(piece(x, axis, i, i + 1), rest) for i in range(x.shape[axis])])
 

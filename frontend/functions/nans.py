@@ -134,7 +134,7 @@ def nanargmin(
 
 
 def _counts(x: array, axes: tuple[int, ...], dtype: DType) -> array:
-    return convert(sum_of(convert(logical_not(isnan(x)), dtypes.int32), axes, True), dtype)
+    return convert(sum_of(logical_not(isnan(x)), axes, True), dtype)
 
 
 def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:

@@ -16,12 +16,12 @@ from smelt.ir.flags import flags_checked
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
 from ..lazy.core import remembered
-from ..lazy.movement import Axes, filled, joined, many_axes, one_axis, piece, to_shape
+from ..lazy.movement import Axes, counting, filled, joined, many_axes, one_axis, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import remainder
 from .index_functions import take, take_along_axis
-from .joining import concatenate
+from .joining import concatenate, unstack
 from .logic import where
 from .reductions import sum as total
 from .reductions import widened
@@ -140,7 +140,7 @@ def interp(
     if size == 1:
         inside = where(at == at, values[0], at)
     else:
-        i = convert(searchsorted(points, at, "right"), dtypes.int32)
+        i = convert(searchsorted(points, at, "right"), counting(points.size))
         i = where(i < 1, 1, where(i > size - 1, size - 1, i))
         x0, x1, y0, y1 = take(points, i - 1), take(points, i), take(values, i - 1), take(values, i)
         width = x1 - x0
@@ -174,7 +174,7 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: int = -1, *, stream: StreamOrDev
     """
     check_stream(stream)
     several: Any = keys if isinstance(keys, (list, tuple, array)) else array(keys)  # type: ignore[arg-type]
-    found = [as_array(k) for k in several]
+    found = [as_array(k) for k in (unstack(several) if isinstance(several, array) and several.ndim else several)]
     if not found or any(k.shape != found[0].shape for k in found):
         shapes = ", ".join(str(k.shape) for k in found) or "none"
         raise ShapeError(at_user_line(f"smelt.lexsort: needs keys of one shape, got {shapes}"))

@@ -12,7 +12,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, 
 from ..lazy.arguments import word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, from_host
 from ..lazy.core import remembered
-from ..lazy.movement import filled, permuted, piece, to_shape
+from ..lazy.movement import counting, filled, permuted, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, maximum
@@ -113,14 +113,14 @@ def quantiles(
     ordered = in_order(ordered, -1)
     some = (*rest, part.size)
     if skip_nan:
-        number_of = to_shape(total(convert(ordered == ordered, dtypes.int32), -1), (*rest, 1))
+        number_of = to_shape(total(ordered == ordered, -1), (*rest, 1))
         place = _place(part, convert(maximum(number_of, 1), part.dtype), method)
     else:
         place = _place(part, as_array(float(n), part.dtype), method)
     place = broadcast_to_shape(place, some)
     low = floor(place)
     above = broadcast_to_shape(convert(place - low, ordered.dtype), some)
-    first = convert(low, dtypes.int32)
+    first = convert(low, counting(n))
     second = where(above > 0, first + 1, first)
     before, behind = (take_along_axis(ordered, clip(i, 0, n - 1), -1) for i in (first, second))
     difference = behind - before

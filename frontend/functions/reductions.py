@@ -29,6 +29,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered
+from ..lazy.movement import counting
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .arithmetic import sqrt
@@ -90,7 +91,7 @@ def accumulated(dtype: DType) -> DType:
 
 def _counts(x: array, axes: tuple[int, ...]) -> DType:
     """The dtype of numbers of elements over axes."""
-    return dtypes.int32 if math.prod(x.shape[a] for a in axes) < 2**31 else dtypes.int64
+    return counting(math.prod(x.shape[a] for a in axes))
 
 
 @remembered

@@ -28,7 +28,7 @@ from ..lazy.arrays import (
     from_host,
     wrap,
 )
-from ..lazy.movement import filled, iota, joined, one_axis, select, to_shape
+from ..lazy.movement import counting, filled, iota, joined, one_axis, select, to_shape
 from ..lazy.streams import check_stream
 from .indexing import getitem
 from .sorting import searchsorted
@@ -45,13 +45,9 @@ def host_values(name: str, x: array, instead: str) -> HostArray:
         raise TraceError(at_user_line(f"{message}inside smelt.compile and smelt.vmap; {instead}")) from None
 
 
-def _index_dtype(size: int) -> dtypes.DType:
-    return dtypes.int32 if size < 2**31 else dtypes.int64
-
-
 def first_places(mask: array, size: int) -> tuple[array, array]:
     """Where a vector of bools is True, the first `size` of these places, and which of the `size` there are."""
-    kind = _index_dtype(mask.size)
+    kind = counting(mask.size)
     if not mask.size or not size:
         return filled((size,), 0, kind), filled((size,), False, dtypes.bool_)
     seen = emit(ops["cumsum"], (convert(mask, kind),), {"axis": 0, "reverse": False, "inclusive": True})
@@ -69,7 +65,7 @@ def _fills(name: str, fill_value: int | Sequence[int], ndim: int) -> list[int]:
 
 def _places(name: str, x: array, size: int | None, fill_value: int | Sequence[int], instead: str = "") -> list[array]:
     """One vector for each axis of x: where its elements are not zero, in row-major order."""
-    mask, kind = convert(x, dtypes.bool_), _index_dtype(x.size)
+    mask, kind = convert(x, dtypes.bool_), counting(x.size)
     fills = _fills(name, fill_value, x.ndim)
     if size is None:
         instead = instead or "give size=, or use smelt.where(a, x, other)"

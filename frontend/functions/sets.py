@@ -12,7 +12,7 @@ from smelt.ir.flags import flags_checked
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
-from ..lazy.movement import to_shape
+from ..lazy.movement import counting, to_shape
 from ..lazy.streams import check_stream
 from .creation import arange, full, zeros
 from .index_functions import take
@@ -86,10 +86,10 @@ def unique(
     if x.dtype.is_inexact:
         differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
     new = concatenate([full((min(x.size, 1),), True, dtypes.bool_), differs])
-    rank = cumsum(convert(new, dtypes.int32)) - 1  # which distinct element each one in order is
+    rank = cumsum(new) - 1  # which distinct element each one in order is
     # The k-th distinct element begins where the rank reaches k; behind the last one that is the end.
     begins = searchsorted(rank, arange(count + 1)) if x.size else zeros((count + 1,), dtypes.int32)
-    begins = convert(begins, dtypes.int32)
+    begins = convert(begins, counting(x.size))
     found = begins[:-1] < x.size
     if x.size:
         first = where(found, begins[:-1], 0)
@@ -237,7 +237,7 @@ def isin(
         found = any_of(to_shape(x, (*x.shape, 1)) == among, axis=-1)
     else:
         ordered = in_order(among)
-        place = convert(searchsorted(ordered, x), dtypes.int32 if among.size < 2**31 else dtypes.int64)
+        place = convert(searchsorted(ordered, x), counting(among.size))
         inside = place < among.size
         found = logical_and(inside, take(ordered, where(inside, place, 0)) == x)
     return logical_xor(found, True) if invert else found

@@ -160,9 +160,9 @@ def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -
     check_stream(stream)
     x = as_array(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    axes = many_axes("expand_dims", axis, x.ndim + count)
+    places = set(many_axes("expand_dims", axis, x.ndim + count))
     rest = iter(x.shape)
-    return to_shape(x, tuple(1 if i in axes else next(rest) for i in range(x.ndim + count)))
+    return to_shape(x, tuple(1 if i in places else next(rest) for i in range(x.ndim + count)))
 
 
 def _at_least(arys: Any, grow: Any) -> Any:

@@ -24,7 +24,18 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import filled, for_gather, joined, one_axis, permuted, piece, reversed_along, select, to_shape
+from ..lazy.movement import (
+    counting,
+    filled,
+    for_gather,
+    joined,
+    one_axis,
+    permuted,
+    piece,
+    reversed_along,
+    select,
+    to_shape,
+)
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .index_functions import take_along_axis
@@ -246,7 +257,7 @@ def searchsorted(
     size, shape = x.size, v.shape
     if size >= 2**32:
         raise ShapeError(at_user_line(f"smelt.searchsorted: positions in {x.aval} do not fit uint32"))
-    counts = dtypes.int32 if size < 2**31 else dtypes.int64
+    counts = counting(size)
     place = filled(shape, 0, counts)
     step = 1 << max(size.bit_length() - 1, 0)
     while size and step:  # place grows by a power of two wherever all elements passed belong before v
@@ -316,7 +327,7 @@ def cumsum(
     Args:
         reverse: run from the end.
         inclusive: whether an element counts in its own sum; if not, the first sum is 0.
-        dtype: to sum in, by default the array's; int32 for bool.
+        dtype: to sum in, by default the array's; for bool int32, of 2**31 and more int64, as in `sum`.
         include_initial: whether 0 is put before the first sum (in `cumprod` 1), so that there is one more.
         out: None; NumPy's functions pass it.
 
@@ -328,7 +339,8 @@ def cumsum(
     no_out("cumsum", out)
     x = _of_dtype("cumsum", a, dtype)
     if x.dtype is dtypes.bool_:
-        x = convert(x, dtypes.int32)
+        along = x.shape[one_axis("cumsum", axis, x.ndim)] if x.ndim and axis is not None else x.size
+        x = convert(x, counting(along))
     return _scan("cumsum", x, axis, reverse, inclusive, 0 if include_initial else None)
 
 

@@ -19,7 +19,7 @@ from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, t
 from ..lazy.streams import check_stream
 from .arithmetic import add, floor_divide, multiply, remainder
 from .indexing import holds_array, host_array
-from .joining import are_cuts, concatenate, split
+from .joining import are_cuts, check_pieces, concatenate, split, unstack
 
 __all__ = [
     "array_split", "column_stack", "dsplit", "dstack", "hsplit", "hstack", "ravel", "ravel_multi_index",
@@ -29,7 +29,8 @@ __all__ = [
 
 def _several(name: str, arrays: Sequence[ArrayLike]) -> list[array]:
     if isinstance(arrays, (array, np.ndarray)):
-        arrays = list(as_array(arrays))
+        found = as_array(arrays)
+        arrays = list(unstack(found) if found.ndim else found)
     if not isinstance(arrays, (list, tuple)) or not arrays:
         message = f"smelt.{name}: needs a list of at least one array, got {shown(arrays)}"
         raise ArgumentTypeError(at_user_line(message))
@@ -114,7 +115,7 @@ def array_split(
     """Pieces along an axis, as `smelt.split`, but sizes may differ by one: the first pieces are the longer ones.
 
     Raises:
-        ShapeError: more pieces than 2**20. AttributeValueError: none.
+        ShapeError: there are more than 2**22. AttributeValueError: there are none.
 
     >>> import smelt
     >>> smelt.array_split(smelt.arange(5), 2)
@@ -126,8 +127,7 @@ def array_split(
         return split(x, list(indices_or_sections), axis)
     axis = one_axis("array_split", axis, x.shape)
     count = integer("array_split", "indices_or_sections", indices_or_sections, 1)
-    if count > 1 << 20:
-        raise ShapeError(at_user_line(f"smelt.array_split: {count} pieces of a {x.aval}"))
+    check_pieces("array_split", count, x)
     least, longer = divmod(x.shape[axis], count)
     ends = [i * least + min(i, longer) for i in range(count + 1)]
     return [piece(x, axis, start, stop) for start, stop in itertools.pairwise(ends)]

@@ -12,7 +12,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
-from ..lazy.movement import filled, to_shape
+from ..lazy.movement import counting, filled, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
@@ -94,9 +94,9 @@ def bincount(
     values = as_array(x)
     if not values.dtype.is_integer and values.dtype is not dtypes.bool_ and values.size:
         raise DTypeError(at_user_line(f"smelt.bincount: x must be of integers, is {values.aval}"))
-    heavy = filled(values.shape, 1, dtypes.int32) if weights is None else as_array(weights)
+    heavy = filled(values.shape, 1, counting(values.size)) if weights is None else as_array(weights)
     if heavy.dtype is dtypes.bool_:
-        heavy = convert(heavy, dtypes.int32)
+        heavy = convert(heavy, counting(heavy.size))
     if values.ndim != 1 or heavy.shape != values.shape:
         message = f"smelt.bincount: x and weights must be vectors of one size, are {values.aval} and {heavy.aval}"
         raise ShapeError(at_user_line(message))

@@ -39,7 +39,7 @@ from ..lazy.core import COMPILED, remembered_numbers
 from ..lazy.evaluate import evaluate
 from ..lazy.exports import write_in_place
 from ..lazy.graph import GIVEN, LEAF, Node, state
-from ..lazy.movement import filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
+from ..lazy.movement import counting, filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
 from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
 
@@ -239,7 +239,7 @@ def _window(x: array, plan: Plan, value: ArrayLike) -> Scattered | None:
     new = fitted(value_for(x, value), plan.shape)
     new = reversed_along(to_shape(new, extents), tuple(plan.flipped))
     axes = tuple([a for a, d in enumerate(shape) if extents[a] != d])
-    return new, axes, [scalar_array(plan.start[a], dtypes.int32 if shape[a] < 2**31 else dtypes.int64) for a in axes]
+    return new, axes, [scalar_array(plan.start[a], counting(shape[a])) for a in axes]
 
 
 class _Update(Executable):
@@ -339,7 +339,7 @@ def _scattering(x: array, plan: Plan, new: array) -> Scattered:
         if a in indices or extents[a] == d:
             continue
         if plan.stride[a] == 1:  # a window that starts at the slice's start
-            indices[a] = filled(lead, plan.start[a], dtypes.int32 if d < 2**31 else dtypes.int64)
+            indices[a] = filled(lead, plan.start[a], counting(d))
             continue
         # A strided slice is one more axis of index arrays.
         kind = np.int32 if d < 2**31 else np.int64
@@ -416,7 +416,7 @@ def _masked_update(x: array, mask: array, axis: int, value: array, mode: str) ->
                 )
         if not count or not x.size:
             return wrap(x._ref)
-        flat = convert(to_shape(mask, (mask.size,)), dtypes.int32 if mask.size < 2**31 else dtypes.int64)
+        flat = convert(to_shape(mask, (mask.size,)), counting(mask.size))
         place = emit(ops["cumsum"], (flat,), {"axis": 0, "reverse": False, "inclusive": False})
         place = for_gather(place, count - 1)
         dealt = emit(ops["gather"], (value, place), {"axes": (axis,), "slice_sizes": (*lead, 1, *rest)})

@@ -26,7 +26,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import checked_shape, filled, iota, joined, piece, shape_tuple, to_shape
+from ..lazy.movement import checked_shape, counting, filled, iota, joined, piece, shape_tuple, to_shape
 from ..lazy.results import apart
 from ..lazy.streams import check_stream
 
@@ -198,7 +198,7 @@ def as_strided(
         raise IndexOutOfRangeError(
             at_user_line(f"smelt.as_strided: elements {low} to {high} of {x.size} are asked for; a {x.aval}")
         )
-    kind = dtypes.int32 if x.size < 2**31 else dtypes.int64
+    kind = counting(x.size)
     index = filled(out, offset, kind)
     for axis, step in enumerate(steps):
         if step and out[axis] > 1:

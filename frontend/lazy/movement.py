@@ -54,6 +54,11 @@ def many_axes(name: str, axes: Axes | None, shape: Sequence[int] | int) -> tuple
     return found
 
 
+def counting(most: int) -> DType:
+    """The dtype of numbers of elements, and of their places, where there are so many: int32 where that holds them."""
+    return dtypes.int32 if most < 2**31 else dtypes.int64
+
+
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
     is_one = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0

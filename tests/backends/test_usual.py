@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends import buffer
 from smelt.backends.cpu import streaming, usual
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -80,3 +81,36 @@ def test_classes_say_where_there_is_a_quicker_way(dtype: DType) -> None:
             x.k = k
         op.lower(k, *operands)
         assert k.asked == (dtype in op.usual), f"{name} of {dtype.name}"
+
+
+CONSUMERS: dict[str, Callable[[Any], Any]] = {
+    "sums along lines": lambda y: smelt.cumsum(y, axis=0),
+    "sums before each": lambda y: smelt.cumsum(y, axis=0, reverse=True, inclusive=False),
+    "maxima along lines": lambda y: smelt.cummax(y, axis=0),
+    "sums along rows": lambda y: smelt.cumsum(y, axis=1),
+    "sums of columns": lambda y: (smelt.sum(y, axis=0), y),
+    "rows and their sums": lambda y: y - smelt.max(y, axis=1, keepdims=True),
+    "columns and their sums": lambda y: y - smelt.max(y, axis=0, keepdims=True),
+    "updates": lambda y: smelt.zeros(y.size).at[smelt.arange(y.size) // 2].add(y.reshape(-1)),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["kept", "streamed"])
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_what_is_computed_again_is_used_once(consumer: str, streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that do more with an element than to compute it."""
+    x = np.random.default_rng(0).uniform(0.5, 2, (5, 1030)).astype(np.float32)
+    x[1:4, ::100] = 0
+    if streamed:  # streamed buffers come from the pool, which aligns them
+        monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+        monkeypatch.setattr(buffer, "SMALL", 0)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(x)
+    with override(tier="program", small_work=0, cache=False):
+        found = smelt.compile(lambda x: CONSUMERS[consumer](smelt.log(x)))(smelt.array(x))
+        smelt.eval(found)
+    with override(device="reference"):
+        wanted = CONSUMERS[consumer](smelt.array(logarithms))
+    for f, w in zip(found, wanted) if isinstance(found, tuple) else [(found, wanted)]:
+        np.testing.assert_allclose(np.array(f), np.array(w), 1e-5, 1e-4)
+    smelt.clear_cache()

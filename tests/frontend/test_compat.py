@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import smelt
@@ -166,6 +168,11 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
     monkeypatch.setattr(smelt, "__version__", smelt.__version__)
+    viewed = smelt.zeros(2)
+    view = np.asarray(viewed)
+    kinds = (type(smelt.zeros(2)), type(viewed), type(smelt.float32))
+    for kind in kinds:
+        monkeypatch.setattr(kind, "__module__", kind.__module__)
     smelt.compat.install()
     import mlx.core as mx  # type: ignore[import-not-found]
     import mlx.core.cuda  # type: ignore[import-not-found]
@@ -181,6 +188,9 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     smelt.compat.install()  # again
     assert [str(d) for d in (mx.bfloat16, mx.bool_)] == ["mlx.core.bfloat16", "mlx.core.bool"]
     assert getattr(mx, str(mx.zeros(2).dtype).rpartition(".")[2]) is mx.float32
+    assert [kind.__module__ for kind in kinds] == ["mlx.core"] * 3 and view.shape == (2,)
+    assert kinds[0].__name__ == kinds[1].__name__ == "array"
+    assert pickle.loads(pickle.dumps(viewed)).tolist() == [0, 0] and pickle.loads(pickle.dumps(mx.array)) is smelt.array
     for name in [n for n in sys.modules if n.partition(".")[0] == "mlx"]:
         monkeypatch.delitem(sys.modules, name)
 

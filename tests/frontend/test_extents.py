@@ -138,3 +138,73 @@ def test_extents_of_what_is_made_of_views() -> None:
         with pytest.raises(MemoryError, match=r"test_extents\.py") as caught:
             smelt.eval(make())
         assert isinstance(caught.value, SmeltError)
+
+
+def many(count: int, dtype: Any = smelt.uint8, inner: tuple[int, ...] = ()) -> smelt.array:
+    """As many equal elements, or empty rows, of which one lies in memory."""
+    return smelt.broadcast_to(smelt.array(1, dtype), (count, *inner))
+
+
+#: Functions that make a list of handles: of elements, and of rows without any.
+PIECES: dict[str, Callable[[smelt.array], Any]] = {
+    "unstack": smelt.unstack,
+    "split": lambda x: smelt.split(x, x.shape[0]),
+    "array_split": lambda x: smelt.array_split(x, x.shape[0]),
+    "vsplit": lambda x: smelt.vsplit(x[:, None], x.shape[0]),
+    "concatenate": smelt.concatenate,
+    "stack": smelt.stack,
+    "vstack": smelt.vstack,
+    "hstack": smelt.hstack,
+    "dstack": smelt.dstack,
+    "column_stack": smelt.column_stack,
+    "lexsort": smelt.lexsort,
+}
+
+
+@pytest.mark.parametrize("inner", [(), (0,)], ids=["elements", "empty rows"])
+@pytest.mark.parametrize("name", PIECES)
+def test_more_pieces_than_a_list_is_good_for(name: str, inner: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=r"8589934592 pieces of ui8.*; 4194304 is the most; at .*extents"):
+        PIECES[name](many(2**33, inner=inner))
+
+
+def test_more_axes_than_there_are_names_for() -> None:
+    with pytest.raises(ShapeError, match="axes are more than"):
+        smelt.expand_dims(smelt.zeros(()), tuple(range(20_000)))
+
+
+#: What counts elements: its dtype where there are at most 2**31 - 1 of them, and beyond.
+COUNTS: dict[str, tuple[Callable[[smelt.array], Any], Any]] = {
+    "sum": (lambda x: smelt.sum(x), smelt.bool_),
+    "cumsum": (lambda x: smelt.cumsum(x), smelt.bool_),
+    "cumsum along an axis": (lambda x: smelt.cumsum(x[None], axis=1), smelt.bool_),
+    "cumulative_sum": (lambda x: smelt.cumulative_sum(x, include_initial=True), smelt.bool_),
+    "nancumsum": (lambda x: smelt.nancumsum(x), smelt.bool_),
+    "nansum": (lambda x: smelt.nansum(x), smelt.bool_),
+    "count_nonzero": (lambda x: smelt.count_nonzero(x), smelt.float32),
+    "bincount": (lambda x: smelt.bincount(x, length=2), smelt.uint8),
+    "bincount by bools": (lambda x: smelt.bincount(x, weights=many(x.size, smelt.bool_), length=2), smelt.uint8),
+    "histogram": (lambda x: smelt.histogram(x, 2, (0, 2))[0], smelt.float32),
+    "histogram2d": (lambda x: smelt.histogram2d(x, x, 2, [(0, 2), (0, 2)])[0], smelt.float32),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_have_a_dtype_that_holds_them(name: str) -> None:
+    function, dtype = COUNTS[name]
+    assert function(many(2**31 - 1, dtype)).dtype is smelt.int32
+    assert function(many(2**31, dtype)).dtype is smelt.int64
+
+
+def test_sums_along_the_other_axis_count_what_they_go_over() -> None:
+    assert smelt.cumsum(many(3, smelt.bool_, (2**31,)), axis=0).dtype is smelt.int32
+    assert smelt.trace(many(3, smelt.bool_, (3,))).dtype is smelt.int32
+
+
+def test_numbers_beyond_32_bits_that_are_no_nan() -> None:
+    x = many(2**32, smelt.float32)
+    for function, value in ((smelt.nanmean, 1.0), (smelt.nanvar, 0.0)):
+        found = function(smelt.reshape(x, (2**16, 2**16)), axis=1)  # of rows, as of the whole but quick
+        assert found[0].item() == value
+    text = str(smelt.make_ir(lambda x: smelt.nanmean(x))(smelt.ShapeDtype((2**32,), smelt.float32)))
+    assert "tensor<i64>" in text
