@@ -240,6 +240,14 @@ class DotGeneral(Contraction, name="dot_general"):
         free = [permutation[a] for a in _free(len(permutation), axes[f"{side}_batch"], axes[f"{side}_contracting"])]
         return {**axes, f"{side}_batch": batch, f"{side}_contracting": contracting} if free == sorted(free) else None
 
+    def summed(self, **axes: Any) -> tuple[Ints, Ints] | None:
+        """The axes of both operands that are summed over; None where they have others in common."""
+        return None if axes["lhs_batch"] else (axes["lhs_contracting"], axes["rhs_contracting"])
+
+    def with_summed(self, operand: int, summed: Ints, /, **axes: Any) -> dict[str, Any]:
+        """The attributes by which these axes of an operand are summed over."""
+        return {**axes, ("lhs_contracting", "rhs_contracting")[operand]: summed}
+
     def work(
         self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> float:

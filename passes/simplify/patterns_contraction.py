@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt.ir.builder import OpView, Value
+from smelt.ir.ops.contract import DotGeneral
 
 from .patterns import PatternBuilder, Site, made_by, pattern
 
@@ -10,10 +11,10 @@ from .patterns import PatternBuilder, Site, made_by, pattern
 def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:
     """Which operand of a product has other axes than those summed over, where it alone has: its number, the reshape or
     transpose that makes it, and its summed axes."""
-    attrs = at.attrs
-    if attrs["lhs_batch"]:
+    assert isinstance(at.op, DotGeneral)
+    summed = at.op.summed(**at.attrs)
+    if summed is None:
         return None
-    summed = attrs["lhs_contracting"], attrs["rhs_contracting"]
     for i in range(2):
         if at.operands[1 - i].ndim == len(summed[1 - i]) and at.operands[i].ndim > len(summed[i]):
             made = made_by(at.operands[i], "transpose") or made_by(at.operands[i], "reshape")
@@ -23,9 +24,10 @@ def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:
 
 def _product(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: tuple[int, ...]) -> Value:
     """The product with `x` in place of the matrix."""
-    operands, name = list(at.operands), ("lhs_contracting", "rhs_contracting")[matrix]
+    assert isinstance(at.op, DotGeneral)
+    operands = list(at.operands)
     operands[matrix] = x
-    return b.emit(at.op, operands, {**at.attrs, name: summed})[0]
+    return b.emit(at.op, operands, at.op.with_summed(matrix, summed, **at.attrs))[0]
 
 
 @pattern("dot_general")
