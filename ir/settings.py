@@ -219,12 +219,22 @@ class Text(Rule):
         return "" if self.optional and text.strip().lower() in ("0", "off") else text
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Place(Text):
+    """A path, in which ``~`` in front stands for a user's folder, as in a shell."""
+
+    allowed = "a path"
+
+    def check(self, value: Any) -> str:
+        return os.path.expanduser(super().check(value))
+
+
 #: What each setting may be, in the order of the table above.
 RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "device": Name("auto"),
     "debug": Debug(0, most=4),
     "check": Flag(of_programs=True),
-    "dump_ir": Text(optional=True),
+    "dump_ir": Place(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
     "cache_bytes": Number(1 << 30),
@@ -237,9 +247,9 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "core": Choice("auto", ("auto", "python", "c")),
     "pipeline": Text(optional=True, of_programs=True),
-    "cache_dir": Text(),
+    "cache_dir": Place(),
     "cache": Flag(True),
-    "profile": Text(optional=True),
+    "profile": Place(optional=True),
     "libraries": Flag(True, of_programs=True),
     "tf32": Flag(of_programs=True),
     "cache_disk_bytes": Number(1 << 30),

@@ -103,7 +103,7 @@ def test_unknown_settings() -> None:
 @pytest.mark.parametrize("name", [name for name, rule in RULES.items() if isinstance(rule, Text)])
 @pytest.mark.parametrize("value", ["\0", "a\0b", "\ud800", b"a\0b", Path("a\0b")], ids=repr)
 def test_what_no_path_can_be(name: str, value: Any) -> None:
-    with pytest.raises(SettingError, match=f"the setting {name} must be a text"), override(**{name: value}):
+    with pytest.raises(SettingError, match=f"the setting {name} must be {RULES[name].allowed}"), override(**{name: value}):
         pass
 
 
@@ -150,3 +150,14 @@ def test_disable_compile() -> None:
         f = smelt.compile(lambda x: calls.append(1) or x + 1)
         f(smelt.array(1.0)), f(smelt.array(2.0))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("name", ["cache_dir", "dump_ir", "profile"])
+def test_a_tilde_is_the_users_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no shell has seen it."""
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("USERPROFILE", "/home/someone")
+    with override(**{name: "~/kept"}):
+        assert getattr(settings, name) == "/home/someone/kept"
+    with override(**{name: "a~b"}):
+        assert getattr(settings, name) == "a~b"
