@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,9 @@ Axes = int | Sequence[int]
 
 
 # Checks of axes and shapes
+
+#: Of shapes, and of other lists of an int for each axis: what nobody means, and what takes long to look at.
+MOST_ENTRIES = 1 << 16
 
 
 def one_axis(name: str, axis: int, shape: Sequence[int] | int) -> int:
@@ -62,6 +64,8 @@ def counting(most: int) -> DType:
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
     is_one = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
+    if not is_one and isinstance(shape, Sized) and _is_long(shape):
+        raise ShapeError(at_user_line(f"smelt.{name}: {what} of {MOST_ENTRIES:,} ints at most, got {shown(shape)}"))
     try:
         listed = (shape,) if is_one else shape if isinstance(shape, (tuple, list)) else entries(shape)
         return tuple([index(d) for d in listed])
@@ -69,15 +73,31 @@ def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
 
 
+def _is_long(listed: Sized) -> bool:
+    try:
+        return len(listed) > MOST_ENTRIES
+    except OverflowError:  # of a range
+        return True
+
+
 def checked_shape(name: str, shape: Axes) -> tuple[int, ...]:
     """`shape_tuple` for a shape to be made: no extent is negative, and the elements can be counted."""
     found = shape_tuple(name, shape)
     if any(d < 0 for d in found):
         raise ShapeError(at_user_line(f"smelt.{name}: shape {shown(found)} has a negative extent"))
-    if math.prod([max(d, 1) for d in found]) > MOST:
+    if not _is_addressable(found):
         message = f"smelt.{name}: shape {shown(found)} has more elements than can be addressed"
         raise OutOfMemoryError(at_user_line(message))
     return found
+
+
+def _is_addressable(shape: tuple[int, ...]) -> bool:
+    size = 1
+    for extent in shape:
+        size *= max(extent, 1)
+        if size > MOST:
+            return False
+    return True
 
 
 # Short forms of ops

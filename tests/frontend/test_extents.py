@@ -13,7 +13,7 @@ import pytest
 
 import smelt
 from smelt.ir.aval import MAX_NDIM
-from smelt.ir.errors import ShapeError, SmeltError
+from smelt.ir.errors import OutOfMemoryError, ShapeError, SmeltError
 from smelt.ir.settings import override
 
 from .test_hostile import FUNCTIONS, force, valid
@@ -208,3 +208,18 @@ def test_numbers_beyond_32_bits_that_are_no_nan() -> None:
         assert found[0].item() == value
     text = str(smelt.make_ir(lambda x: smelt.nanmean(x))(smelt.ShapeDtype((2**32,), smelt.float32)))
     assert "tensor<i64>" in text
+
+
+@pytest.mark.parametrize("count", [1 << 17, 1 << 33, 1 << 70])
+def test_shapes_of_too_many_entries(count: int) -> None:
+    """They are refused at once, however long it would take to look at them."""
+    x, many = smelt.zeros(4), range(count)
+    for name, call in {
+        "zeros": lambda: smelt.zeros(many), "full": lambda: smelt.full(many, 1), "reshape": lambda: x.reshape(many),
+        "broadcast_to": lambda: smelt.broadcast_to(x, many), "tile": lambda: smelt.tile(x, many),
+        "roll": lambda: smelt.roll(x, many), "random.normal": lambda: smelt.random.normal(many),
+    }.items():  # fmt: skip
+        with pytest.raises(ShapeError, match=rf"^smelt\.{name}: .* 65,536 ints at most, got range\(0, {count}\)"):
+            call()
+    with pytest.raises(OutOfMemoryError, match="more elements than can be addressed"):
+        smelt.zeros([1 << 20] * (1 << 16))
