@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,9 +59,13 @@ class SizedProgram(OpProgram):
     def constant_steps(self) -> frozenset[int]:
         return frozenset(self._constant)
 
-    @functools.cached_property
+    _is_pure: bool | None = None
+
+    @property
     def is_pure(self) -> bool:
-        return super().is_pure
+        if self._is_pure is None:
+            self._is_pure = super().is_pure
+        return self._is_pure
 
     _bound: Callable[..., Any] | None = None
 

@@ -19,7 +19,19 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered
-from ..lazy.movement import checked_shape, filled, iota, many_axes, padded, permuted, piece, select, sliced, to_shape
+from ..lazy.movement import (
+    checked_shape,
+    counting,
+    filled,
+    iota,
+    many_axes,
+    padded,
+    permuted,
+    piece,
+    select,
+    sliced,
+    to_shape,
+)
 from ..lazy.streams import check_stream
 from .reductions import sum as total
 
@@ -156,5 +168,9 @@ def trace(
     """
     check_stream(stream)
     found = diagonal_of("trace", as_array(a), offset, axis1, axis2)
+    if dtype is None:
+        return total(found, -1)
     target = dtype_of("trace", dtype, found.dtype)
-    return total(found if target is dtypes.bool_ else convert(found, target), -1)
+    if target is dtypes.bool_:
+        target = counting(found.shape[-1])
+    return convert(total(convert(found, target), -1), target)

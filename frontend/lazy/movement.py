@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def counting(most: int) -> DType:
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
     is_one = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
-    if not is_one and isinstance(shape, Sized) and _is_long(shape):
+    if isinstance(shape, (tuple, list, range)) and _is_long(shape):
         raise ShapeError(at_user_line(f"smelt.{name}: {what} of {MOST_ENTRIES:,} ints at most, got {shown(shape)}"))
     try:
         listed = (shape,) if is_one else shape if isinstance(shape, (tuple, list)) else entries(shape)
@@ -73,7 +73,7 @@ def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
 
 
-def _is_long(listed: Sized) -> bool:
+def _is_long(listed: Sequence[Any]) -> bool:
     try:
         return len(listed) > MOST_ENTRIES
     except OverflowError:  # of a range

@@ -51,11 +51,17 @@ def products_of_outer(x: Term, y: Term, z: Term, axes: Attr) -> Rules:
     return (whole >> parts).when(is_line(y))
 
 
+@condition
+def is_matrix(x: Any) -> bool:
+    return bool(x.ndim == 2)
+
+
 @algebra.rewrite(reals=True)
 def products_transpose(x: Term, y: Term) -> Rules:
-    """(X·Y)ᵀ = Yᵀ·Xᵀ, and Xᵀᵀ = X."""
+    """(X·Y)ᵀ = Yᵀ·Xᵀ, Xᵀᵀ = X, and Xᵀ·Y sums along the columns of X."""
     whole, parts = turned(product(x, y)), product(turned(y), turned(x))
-    return whole >> parts, parts >> whole, turned(turned(x)) >> x
+    across, down = product(turned(x), y), ops.dot_general(x, y, **sums((0,), (0,)))
+    return whole >> parts, parts >> whole, turned(turned(x)) >> x, across >> down, (down >> across).when(is_matrix(x))
 
 
 @algebra.rewrite(reals=True)

@@ -32,11 +32,16 @@ def _product(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: tuple[i
 
 @pattern("dot_general")
 def vector_times_transpose(b: PatternBuilder, at: Site) -> Value | None:
-    """vector · transpose(x) → transpose(vector · x), which moves fewer elements, and reads x as it lies."""
+    """vector · transpose(x) → transpose(vector · x), which moves fewer elements, and reads x as it lies.
+
+    Also behind a reshape that leaves the axes summed over in front: vector · reshape(x) → reshape(vector · x).
+    """
     found = _vector_and_matrix(at)
-    if found is None or found[1].name != "transpose":
+    if found is None:
         return None
     matrix, made, summed = found
+    if made.name == "reshape":
+        return _before_reshape(b, at, matrix, made.operands[0], summed)
     permutation = made.attrs["permutation"]
     product = _product(b, at, matrix, made.operands[0], tuple(permutation[a] for a in summed))
     order = [p for a, p in enumerate(permutation) if a not in summed]
@@ -44,14 +49,9 @@ def vector_times_transpose(b: PatternBuilder, at: Site) -> Value | None:
     return b.transpose(product, permutation=tuple(ranks.index(p) for p in order))
 
 
-@pattern("dot_general")
-def vector_times_reshape(b: PatternBuilder, at: Site) -> Value | None:
-    """vector · reshape(x) → reshape(vector · x), where the reshape leaves the axes summed over in front."""
-    found = _vector_and_matrix(at)
-    if found is None or found[1].name != "reshape":
-        return None
-    matrix, made, summed = found
-    x, count = made.operands[0], len(summed)
+def _before_reshape(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: tuple[int, ...]) -> Value | None:
+    """The product with what was reshaped, if that is a transpose and its first axes stay."""
+    count = len(summed)
     kept = sorted(summed) == list(range(count)) and x.shape[:count] == at.operands[matrix].shape[:count]
     if not kept or made_by(x, "transpose") is None:
         return None

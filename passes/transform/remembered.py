@@ -10,7 +10,6 @@ Only what rules emit on the way to their results is copied: those of ops with ef
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,10 +27,17 @@ class _Emitted:
 
     def __init__(self, given: Sequence[Value], returned: Sequence[Value | None]):
         self.given, self.returned = given, returned
+        self._ops: list[OpView] | None = None
+        self._is_read = False
 
-    @functools.cached_property
+    @property
     def ops(self) -> list[OpView] | None:
         """The ops on the way, in order; None where one can't be copied, or reads something else."""
+        if not self._is_read:
+            self._ops, self._is_read = self._read(), True
+        return self._ops
+
+    def _read(self) -> list[OpView] | None:
         made: list[OpView] = []
         done: set[Any] = set(self.given)
         pending = [v for v in reversed(self.returned) if v is not None]

@@ -80,7 +80,7 @@ KEPT = {
     "ir/ending.py _guards": "the code of one function",
     "ir/ending.py _held": "one lock",
     "ir/errors.py places_in_programs": "one function, of smelt.nn",
-    "ir/errors.py _internal_files": "10,000 names of files",
+    "ir/errors.py internal_files": "10,000 names of files",
     "ir/locks.py _gates": "weak",
     "ir/locks.py _made": "weak",
     "ir/mlir.py _loaded": "the dialects there are",
