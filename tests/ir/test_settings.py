@@ -154,11 +154,11 @@ def test_disable_compile() -> None:
 
 
 @pytest.mark.parametrize("name", ["cache_dir", "dump_ir", "profile"])
-def test_a_tilde_is_the_users_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_users_folder(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Also where no shell has seen it."""
-    monkeypatch.setenv("HOME", "/home/someone")
-    monkeypatch.setenv("USERPROFILE", "/home/someone")
-    with override(**{name: "~/kept"}):
-        assert getattr(settings, name) == "/home/someone/kept"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    with override(**{name: os.path.join("~", "kept")}):
+        assert getattr(settings, name) == str(tmp_path / "kept")
     with override(**{name: "a~b"}):
         assert getattr(settings, name) == "a~b"
