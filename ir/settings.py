@@ -220,7 +220,7 @@ class Text(Rule):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Place(Text):
+class PathName(Text):
     """A path, in which ``~`` in front stands for a user's folder, as in a shell."""
 
     allowed = "a path"
@@ -234,7 +234,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "device": Name("auto"),
     "debug": Debug(0, most=4),
     "check": Flag(of_programs=True),
-    "dump_ir": Place(optional=True),
+    "dump_ir": PathName(optional=True),
     "num_threads": Number(0, most=1024),
     "cache_size": Number(512),
     "cache_bytes": Number(1 << 30),
@@ -247,9 +247,9 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "race": Choice("", ("forward", "reverse", "shuffled", "")),
     "core": Choice("auto", ("auto", "python", "c")),
     "pipeline": Text(optional=True, of_programs=True),
-    "cache_dir": Place(),
+    "cache_dir": PathName(),
     "cache": Flag(True),
-    "profile": Place(optional=True),
+    "profile": PathName(optional=True),
     "libraries": Flag(True, of_programs=True),
     "tf32": Flag(of_programs=True),
     "cache_disk_bytes": Number(1 << 30),
