@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 import types
 import warnings
 import weakref
@@ -39,7 +40,9 @@ class Counting:
 
 
 @pytest.fixture(autouse=True)
-def on_reference() -> Any:
+def on_reference(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """On the reference device; whatever order the tests come in, `SCALE` is what it was."""
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", SCALE)
     with override(device="reference"):
         yield
 
