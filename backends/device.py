@@ -21,6 +21,7 @@ from smelt.ir.errors import ArgumentTypeError, DeviceError, SmeltError, at_user_
 if TYPE_CHECKING:
     from .buffer import Memory
     from .executable import Executable, Portable
+    from .strided import StridedKernels
 
 T = TypeVar("T")
 
@@ -127,6 +128,7 @@ class Device:
         lower: makes a program to look at and to save of such a module, without the device, and the name of a target
             (None: its own).
         languages: what launches a kernel that a user has written, by its language.
+        strided: how kernels for all sizes run on arrays in its own memory; None where there are none.
         portable: makes bytes of its programs and programs of bytes, for other processes; None where that cannot be.
         missing: why it is not here; empty where it is.
         details: what is known of the machine, by name.
@@ -156,6 +158,7 @@ class Device:
     stages = _Part[tuple[str, ...]]()
     lower = _Part["Callable[[Any, str | None], Any] | None"]()
     languages = _Part["Mapping[str, Any]"]()
+    strided = _Part["StridedKernels | None"]()
     portable = _Part["Portable | None"]()
     missing = _Part[str]()
     details = _Part["Callable[[], dict[str, str | int]]"]()
@@ -177,6 +180,7 @@ class Device:
         stages: tuple[str, ...] = (),
         lower: Callable[[Any, str | None], Any] | Lazy | None = None,
         languages: Mapping[str, Lazy | Callable[..., Any]] | None = None,
+        strided: StridedKernels | Lazy | None = None,
         portable: Portable | Lazy | None = None,
         missing: str = "",
         details: Callable[[], dict[str, str | int]] | Lazy = dict,
@@ -192,8 +196,8 @@ class Device:
         self.__dict__["_given"] = given = {
             "pipeline": pipeline, "executable": executable, "memory": memory, "target": target, "kind": kind,
             "rank": rank, "interprets": interprets, "tiers": tiers, "compiling": compiling, "modules": modules,
-            "stages": stages, "lower": lower, "languages": languages, "portable": portable, "missing": missing,
-            "details": details,
+            "stages": stages, "lower": lower, "languages": languages, "strided": strided, "portable": portable,
+            "missing": missing, "details": details,
         }  # fmt: skip
         for field, types in _TYPES.items():
             if not isinstance(given[field], types):

@@ -9,11 +9,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from smelt.ir.dtypes import DType
+from smelt.ir.places import Place
 from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
+
+if TYPE_CHECKING:
+    from .buffer import Buffer
+    from .executable import Executable
+
+class Laid(NamedTuple):
+    """An array of a kernel on a device: where it lies, and whether it is a full value."""
+
+    place: Place
+    full: bool
+
+
+class DeviceBinding(NamedTuple):
+    """What a kernel on a device is handed: `layout` as of `Binding`, and the table."""
+
+    layout: str
+    table: np.ndarray
+
+
+class StridedKernels(Protocol):
+    """How kernels without sizes run where arrays lie in a device's own memory."""
+
+    def takes(self, dtype: DType) -> bool:
+        """Whether kernels compute with such numbers."""
+        ...
+
+    def bind(
+        self, space: tuple[int, ...], axes: int, operands: Sequence[Laid], results: Sequence[Laid],
+        gathered: Sequence[tuple[int, int]] = (),
+    ) -> DeviceBinding | None:  # fmt: skip
+        """How a kernel runs on arrays; None where it cannot.
+
+        Args:
+            space: the shape of full values, without an extent of 0. axes: how many of its last ones are reduced.
+            operands, results: those that are no full values have the shape of `space` but for the reduced axes, which
+                are missing or of extent 1.
+            gathered: of the last operands, which are indices: how large one may be, and how far it moves the first
+                operand, in elements.
+        """
+        ...
+
+    def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        """Run it on the table and the operands, and on memory of the results: whole blocks of the device's."""
+        ...
+
 
 #: Loops over rows.
 LOOPS = 3
@@ -59,7 +106,7 @@ def bind(
     while True:
         strides = [_strides(x, space, axes, f, i in copied) for i, (x, f) in enumerate(zip(operands, full))]
         strides += [_contiguous(space if f else space[: len(space) - axes], len(space)) for f in results]
-        loops = _collapsed(space, axes, strides)
+        loops = collapsed(space, axes, strides)
         wrong = [
             i for i, f in enumerate(full)
             if f and i not in copied and loops is not None and loops[-1][0] > 1 and loops[-1][1][i] not in (0, 1)
@@ -101,10 +148,18 @@ def _strides(x: np.ndarray, space: tuple[int, ...], axes: int, full: bool, is_co
     return tuple(found) if full else (*found[:kept], *[0] * axes)
 
 
-def _collapsed(
+def collapsed(
     space: Sequence[int], axes: int, strides: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, tuple[int, ...]]] | None:  # fmt: skip
-    """Loops over rows, and last the loop over columns: extents and strides. None: columns take more than a loop."""
+    """The axes of arrays as few loops: over rows, and last the loop over columns.
+
+    Args:
+        space: extents. axes: how many of the last ones are columns; 0: the last loop is.
+        strides: of each array.
+
+    Returns:
+        Extents, each with the arrays' strides; None: columns take more than a loop.
+    """
     kept = len(space) - axes
     parts = []
     for first, last in ((0, kept), (kept, len(space))):

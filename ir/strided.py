@@ -99,13 +99,16 @@ class StridedGroup:
             self.ops += 1
             self.worth = max(self.worth, item.op.rule_cost)
 
-    def settle(self, items: Sequence[Item], avals: Mapping[int, Aval], readers: Mapping[int, Sequence[int]]) -> bool:
+    def settle(
+        self, items: Sequence[Item], avals: Mapping[int, Aval], readers: Mapping[int, Sequence[int]], single: bool
+    ) -> bool:  # fmt: skip
         """Find what it reads and gives, and its text; whether it is worth a kernel.
 
         Args:
             readers: the items that read a slot; -1 stands for the program's results.
+            single: whether any op by itself is.
         """
-        if self.ops < 2 and self.worth < WORTH:
+        if self.ops < 2 and self.worth < WORTH and not single:
             return False
         for i in self.members:
             item = items[i]
@@ -144,13 +147,14 @@ class StridedGroup:
 
 
 def strided_groups(
-    items: Sequence[Item], avals: Mapping[int, Aval], returned: Collection[int]
+    items: Sequence[Item], avals: Mapping[int, Aval], returned: Collection[int], single: bool = False
 ) -> list[StridedGroup | int]:  # fmt: skip
     """A program as groups and the numbers of other items, in an order in which it can run.
 
     Args:
         avals: of all slots.
         returned: the slots that the program returns.
+        single: whether an op by itself is worth a kernel, whatever it costs.
     """
     readers: dict[int, list[int]] = {slot: [-1] for slot in returned}
     grouping = _Grouping(items, avals)
@@ -160,7 +164,7 @@ def strided_groups(
         grouping.place(i)
     found: list[StridedGroup | int] = []
     for part in grouping.finish():
-        if isinstance(part, StridedGroup) and not part.settle(items, avals, readers):
+        if isinstance(part, StridedGroup) and not part.settle(items, avals, readers, single):
             found += part.members
         else:
             found.append(part)

@@ -7,6 +7,7 @@ from typing import Any
 from smelt.ir.errors import IRError, shown
 
 from ..device import Device
+from ..strided_rows import layout_of
 from . import CPU, strided
 from .executable import CpuExecutable
 from .program import Program, compile_module
@@ -14,7 +15,7 @@ from .program import Program, compile_module
 
 def executable(module: Any, device: Device) -> CpuExecutable:
     """A program of a module that has been through the pipeline, or of a kernel without sizes."""
-    layout = strided.layout_of(module)
+    layout = layout_of(module)
     return CpuExecutable(compile_module(module) if layout is None else strided.compile_module(module, layout), device)
 
 

@@ -3,9 +3,7 @@
 The first argument is a table of numbers: extents of up to three loops over rows, the number of columns, and for each
 array the strides of these loops and how many elements it has, all in elements. Where operands lie contiguously in a
 row, or are the same for all columns, is known when the kernel is made, so its inner loops are vectors.
-
-A kernel with reductions runs over the columns of a row in *stages*: what depends on a reduction comes in a later one.
-Values that later stages need again are computed again where that is cheap, and kept in a line of memory where not.
+What it computes in a row is `smelt.backends.strided_rows`.
 """
 
 from __future__ import annotations
@@ -16,14 +14,14 @@ from typing import Any
 from smelt.backends.control import bytes_type
 from smelt.backends.memory import Memory
 from smelt.backends.strided import EACH, HEAD, LINE, LOOPS, table_size
+from smelt.backends.strided_rows import Placed, RowBuilder, Stages
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView, Value, function_named, functions
+from smelt.ir.builder import function_named
 from smelt.ir.dialect import context
-from smelt.ir.kinds import Fusible, Reduction
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.ir.settings import settings
-from smelt.ir.strided import ATTRIBUTE, CONTIGUOUS, FULL_SHAPE
+from smelt.ir.strided import CONTIGUOUS
 
 from . import threads
 from .checks import Site
@@ -34,15 +32,7 @@ from .running import MachineCode, Program, Symbols
 
 #: As many elements as a type of a memref says; the table knows better.
 _MANY = 1 << 40
-#: Additions that computing a value again may take; what takes more is kept.
-CHEAP = 3.0
 ENTRY = "main_0"
-
-
-def layout_of(module: Any) -> str | None:
-    """How the operands of a strided kernel lie in a row; None for other modules."""
-    attributes = functions(module)["main"].attributes
-    return mlir.ir.StringAttr(attributes[ATTRIBUTE]).value if ATTRIBUTE in attributes else None
 
 
 class _StridedKernel(CpuKernel):
@@ -71,170 +61,6 @@ class _StridedKernel(CpuKernel):
         return None
 
 
-def is_row(v: Value) -> bool:
-    """Whether a value has one element for each row."""
-    return v.shape != FULL_SHAPE
-
-
-class _Stages:
-    """What the ops of a kernel compute, when, and what is kept from one stage to a later one."""
-
-    def __init__(self, body: Function):
-        self.source: dict[Value, Value] = {}  #: of values that are another's, in another shape
-        self.stage: dict[Value, int] = dict.fromkeys(body.arguments, 0)
-        self.reductions: list[OpView] = []
-        self.computed: list[OpView] = []  #: the other ops, in order
-        self.order: list[Value] = list(body.arguments)
-        cost: dict[Value, float] = dict.fromkeys(body.arguments, 0.0)
-        for op in body.ops:
-            result, x = op.results[0], op.operands[0] if op.operands else None
-            if x is not None and op.op.kind == "movement":
-                self.source[result] = self.origin(x)
-                continue
-            operands = [self.origin(v) for v in op.operands]
-            before = max([self.stage[v] for v in operands], default=0)
-            self.stage[result] = before + (op.op.kind == "reduction")
-            cost[result] = op.op.flops + sum([cost[v] for v in operands])
-            if op.op.kind == "reduction":
-                self.reductions.append(op)
-                cost[result] = 0.0
-            else:
-                self.computed.append(op)
-                self.order.append(result)
-        self.body = body
-        self.outputs = [(self.origin(v), v.shape == FULL_SHAPE) for v in body.returns]
-        self.last = max([*self.stage.values(), 0])
-        self.kept: list[Value] = []
-        for stage in range(self.last + 1):
-            self._look_for_kept(stage, cost)
-
-    def origin(self, v: Value) -> Value:
-        return self.source.get(v, v)
-
-    def reduced(self, stage: int) -> list[OpView]:
-        """The reductions of a stage."""
-        return [op for op in self.reductions if self.stage[op.results[0]] == stage + 1]
-
-    def stored(self, stage: int) -> list[int]:
-        """The numbers of full outputs of a stage."""
-        return [i for i, (v, full) in enumerate(self.outputs) if full and self.stage[v] == stage]
-
-    def on_rows(self, stage: int) -> list[OpView]:
-        """The ops on row values of a stage."""
-        return [op for op in self.computed if is_row(op.results[0]) and self.stage[op.results[0]] == stage]
-
-    def _look_for_kept(self, stage: int, cost: dict[Value, float]) -> None:
-        roots = [self.origin(op.operands[0]) for op in self.reduced(stage)]
-        waiting = roots + [self.outputs[i][0] for i in self.stored(stage)]
-        seen: set[Value] = set()
-        while waiting:
-            v = waiting.pop()
-            if v in seen or v.owner is None or is_row(v):
-                continue
-            seen.add(v)
-            if self.stage[v] < stage and cost[v] > CHEAP:
-                if v not in self.kept:
-                    self.kept.append(v)
-                continue
-            waiting += [self.origin(u) for u in v.owner.operands]
-
-
-class _RowBuilder:
-    """The loops of one row."""
-
-    def __init__(
-        self, k: _StridedKernel, stages: _Stages, layout: str, memories: Sequence[Memory], bases: Sequence[Scalar],
-        lines: Sequence[Memory], line: Scalar, bounds: tuple[Scalar, Scalar],
-    ):  # fmt: skip
-        body = stages.body
-        self.k, self.stages, self.bounds = k, stages, bounds
-        n = len(body.arguments)
-        self.place = dict(zip(body.arguments, zip(memories[:n], bases, layout)))
-        self.targets = list(zip(memories[n:], bases[n:]))
-        self.lines = {v: (memory, line) for v, memory in zip(stages.kept, lines)}
-        self.rows: dict[Value, Scalar] = {}  #: row values
-        self.column: Scalar | None = None
-        self.now: dict[Value, Scalar] = {}  #: full values at the column
-        self.number = 0  #: of the stage
-
-    def emit(self) -> None:
-        for v, (memory, base, letter) in self.place.items():
-            if letter != CONTIGUOUS:
-                self.rows[v] = self.k.read(memory, base)
-        for number in range(self.stages.last + 1):
-            self.number = number
-            for op in self.stages.on_rows(number):
-                self._compute(op)
-            self._emit_stage(self.stages.reduced(number), self.stages.stored(number))
-        for (v, full), (memory, base) in zip(self.stages.outputs, self.targets):
-            if not full:
-                self.k.write(self.rows[v], memory, base)
-
-    def _emit_stage(self, reductions: Sequence[OpView], stored: Sequence[int]) -> None:
-        k, kept = self.k, [v for v in self.lines if self.stages.stage[v] == self.number]
-        if not (reductions or stored or kept):
-            return
-        starts = [
-            k.const(op.rules(Reduction).identity(op.operands[0].dtype), op.operands[0].dtype) for op in reductions
-        ]
-
-        def column(at: Scalar, *totals: Scalar) -> list[Scalar]:
-            self.column, self.now = at, {}
-            after = [
-                op.rules(Reduction).combine(k, total, self.value(self.stages.origin(op.operands[0])))
-                for op, total in zip(reductions, totals)
-            ]
-            for i in stored:
-                memory, base = self.targets[i]
-                k.write(self.value(self.stages.outputs[i][0]), memory, base + at)
-            for v in kept:
-                memory, line = self.lines[v]
-                k.write(self.value(v), memory, line + at)
-            return after
-
-        found = k.for_(*self.bounds, column, starts)
-        self.column, self.now = None, {}
-        for op, total in zip(reductions, found):
-            self.rows[op.results[0]] = total
-
-    def value(self, v: Value) -> Scalar:
-        """A value: of this row, or at this column."""
-        found = self.rows.get(v, self.now.get(v))
-        if found is None:
-            for u in self._needed(v):
-                place, line = self.place.get(u), self.lines.get(u)
-                assert self.column is not None
-                if place is not None:
-                    self.now[u] = self.k.read(place[0], place[1] + self.column)
-                elif line is not None and self.stages.stage[u] < self.number:
-                    self.now[u] = self.k.read(line[0], line[1] + self.column)
-                else:
-                    assert u.owner is not None
-                    self._compute(u.owner)
-            found = self.now[v]
-        return found
-
-    def _needed(self, v: Value) -> list[Value]:
-        """What is to be read or computed at this column for a value, in order: no recursion."""
-        waiting, found = [v], set()
-        while waiting:
-            u = waiting.pop()
-            if u in self.rows or u in self.now or u in found:
-                continue
-            found.add(u)
-            if u.owner is not None and not (u in self.lines and self.stages.stage[u] < self.number):
-                waiting += [self.stages.origin(w) for w in u.owner.operands]
-        return [u for u in self.stages.order if u in found]
-
-    def _compute(self, op: OpView) -> None:
-        k, result = self.k, op.results[0]
-        known = self.rows if is_row(result) else self.now
-        operands = [self.rows[u] if u in self.rows else self.now[u] for u in map(self.stages.origin, op.operands)]
-        k.source_dtype = op.operands[0].dtype
-        avals = [v.aval for v in op.operands]
-        known[result] = op.rules(Fusible).element(k, (), lambda i, _: operands[i], avals, result.aval, **op.attrs)
-
-
 class _Assembly:
     """A program of one strided kernel."""
 
@@ -243,7 +69,7 @@ class _Assembly:
         self._sites: list[Site] | None = [] if settings.check else None
         self._module = KernelModule(self._sites)
         body = function_named(module)
-        self._stages, self._layout = _Stages(body), layout
+        self._stages, self._layout = Stages(body), layout
         arrays = [v.aval for v in (*body.arguments, *body.returns)]
         table = Aval((table_size(len(arrays)),), dtypes.int64)
         lines = [Aval((1,), compute_dtype(v.dtype)) for v in self._stages.kept]
@@ -298,10 +124,10 @@ class _Assembly:
             places.append(rest)
             places.reverse()
             bases = [sum((p * s for p, s in zip(places[1:], each[1:])), places[0] * each[0]) for each in strides]
-            _RowBuilder(
-                k, self._stages, self._layout, arrays, bases, memories[operands : operands + lines],
-                Scalar(k, line, INDEX), bounds,
-            ).emit()  # fmt: skip
+            letters = self._layout + CONTIGUOUS * (len(arrays) - operands)
+            placed = [Placed(*x, 1 if how == CONTIGUOUS else None) for *x, how in zip(arrays, bases, letters)]
+            kept = [(memory, Scalar(k, line, INDEX)) for memory in memories[operands : operands + lines]]
+            RowBuilder(k, self._stages, placed[:operands], placed[operands:], bounds, kept).emit()
 
         k.loop(None, Scalar(k, first, INDEX), Scalar(k, last, INDEX), row)
         k.emit("func.return", [], [])

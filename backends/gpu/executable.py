@@ -95,6 +95,11 @@ class GpuExecutable(Executable):
             segment.run(arguments, results, arena)
         return results
 
+    def launch(self, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        """Run a kernel without sizes on memory of the device, which may be larger than the types say."""
+        for segment in self._segments:
+            segment.run(arguments, results, None)
+
     @property
     def kernels(self) -> list[Any]:
         return self.program.kernels

@@ -141,15 +141,18 @@ class MainEmitter(ControlEmitter):
                 else (places[outer[x]], outer[x].aval)
                 for x in step.operands
             ]
-            self._step(step.kernel, found, planned.scratch, op.location)
+            self.launch_on(step.kernel, found, op.location, planned.scratch)
 
     def _temporary(self, offset: int, nbytes: int) -> Storage:
         """Memory in the arena, behind what was planned."""
         self.arena_bytes = max(self.arena_bytes, self._scratch + offset + nbytes)
         return self.arena.shifted(self._scratch + offset)
 
-    def _step(self, kernel: str, operands: Sequence[tuple[Storage, Aval]], scratch: int, location: Any) -> None:
-        """A launch. What vectors cannot reach where it lies, an element of an array in a loop, is copied."""
+    def launch_on(
+        self, kernel: str, operands: Sequence[tuple[Storage, Aval]], location: Any, scratch: int = 0
+    ) -> None:  # fmt: skip
+        """Launch a kernel, by its name, on arrays. What vectors cannot reach where it lies, an element of an array in a
+        loop, is copied."""
         after = []
         memrefs = []
         for i, (place, aval) in enumerate(operands):

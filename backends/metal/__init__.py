@@ -43,6 +43,7 @@ METAL_SIM = register(
         stages=_STAGES,
         lower=_LOWER,
         languages={"msl": Lazy("smelt.backends.metal.simulated:launch")},
+        strided=Lazy("smelt.backends.gpu.strided:METAL_KERNELS"),
     )
 )
 METAL = register(
@@ -60,6 +61,7 @@ METAL = register(
         stages=_STAGES,
         lower=_LOWER,
         languages={"msl": Lazy("smelt.backends.metal.apple.executable:launch")},
+        strided=Lazy("smelt.backends.gpu.strided:METAL_KERNELS"),
         missing=_missing(),
         details=Lazy("smelt.backends.metal.apple.executable:details"),
     )

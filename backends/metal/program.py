@@ -6,7 +6,7 @@ from typing import Any
 
 from smelt.ir.errors import IRError
 
-from ..gpu import program
+from ..gpu import compile as gpu_compile
 from ..gpu.devices import GPUS
 from ..gpu.library import DeviceLibrary
 from ..gpu.pipeline import gpu_pipeline
@@ -29,4 +29,4 @@ def compile_module(module: Any, gpu: str | None = None, library: DeviceLibrary |
     """
     if gpu is not None and gpu not in GPUS:
         raise IRError(f"there is no GPU description {gpu!r}; there are {', '.join(GPUS)}")
-    return program.compile_module(module, gpu or "apple8", emit, library)
+    return gpu_compile.compile_module(module, gpu or "apple8", emit, library)

@@ -63,12 +63,17 @@ class SimulatedProgram:
             kind, index, offset = where
             return int(tables[kind][index].address) + offset
 
+        def room(where: Any) -> int:
+            """Bytes behind a place: a kernel for all sizes does not say how many it may touch."""
+            kind, index, offset = where
+            return max(1, tables[kind][index].aval.nbytes - offset)
+
         def read(where: Any, nbytes: int) -> int:
             return int.from_bytes(ctypes.string_at(address(where), nbytes), sys.byteorder, signed=True)
 
         for launch, places in walk(self._steps, read):
             kernel, library, buffers, constants = self._kernels[launch.entry]
-            bound = {n: (address(where), size) for (n, size), where in zip(buffers, places)}
+            bound = {n: (address(where), min(size, room(where))) for (n, size), where in zip(buffers, places)}
             bound |= {n: (data.__array_interface__["data"][0], data.nbytes) for n, data in constants}
             assert library is not None
             own = kernel.own

@@ -389,7 +389,7 @@ def getitem(x: array, index: Index, /) -> array:
         if type(known) is np.ndarray:
             index = in_range(known, 0, x)
     node, i = x._ref
-    if node.op is not LEAF or node.values is None:
+    if node.op is not LEAF or node.values is None or _is_elsewhere(node.values[i]):
         return _lazy_getitem(x, index)
     entries = index if type(index) is tuple else (index,)
     if _BASIC_TYPES.issuperset(map(type, entries)):
@@ -453,12 +453,17 @@ def _part_of_value(x: array, plan: Plan) -> array | None:
     Batches ``x[i : i + n]`` of a data set then neither copy nor compile anything.
     """
     node, i = x._ref
-    if node.op is not LEAF or node.values is None:
+    if node.op is not LEAF or node.values is None or _is_elsewhere(node.values[i]):
         return None
     host = node.values[i].array[tuple([builtins.slice(*t) for t in zip(plan.start, plan.stop, plan.stride)])]
     if plan.flipped:
         host = np.flip(host, tuple(plan.flipped))
     return _kept_or_copied(host, plan.rest, x.dtype)
+
+
+def _is_elsewhere(value: Buffer) -> bool:
+    """Whether it lies on a device alone: a part of it does not bring all of it to the host."""
+    return value.home is not None and not value.is_on_host
 
 
 def _kept_or_copied(host: np.ndarray, shape: tuple[int, ...], dtype: DType) -> array | None:

@@ -46,6 +46,8 @@ from .work import work
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
+    from .changing import Timed
+
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
 MAX_NODES = 1000
@@ -55,6 +57,8 @@ NODE = 15e-6
 
 #: Kernels for all sizes: the first graph that may have some loads them.
 _STRIDED = "smelt.lazy.strided"
+#: Plans for sizes that change, on devices whose memory is their own.
+_CHANGING = "smelt.lazy.changing"
 
 executables = LruCache(weigh=lambda program: program.nbytes)
 
@@ -418,6 +422,8 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     if request.tight and tier != "ops":
         tier, small = "program", False
     elif tier in ("auto", "strided") and not (device.is_host or tiers.may_come_to_host(order)):
+        if _ran_on_device(order, keep, device, loops):
+            return
         tier = "program"
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
@@ -465,12 +471,28 @@ def _run_tiered(
     _give_buffers(keep, structure.run_program(lambda: graph.run(program)))
 
 
+def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, loops: Rolled | None) -> bool:
+    """Run a piece on a device whose memory is its own by a plan, if its sizes change; see `changing`."""
+    if device.strided is None or not direct.can_run(order):
+        return False
+    graph = _graph(order, keep, device, False, loops)
+    if executables.get(graph.key) is not None:
+        return False
+    body, outputs = snapshot(order), _results(keep)  # without loops in place of repetitions
+    plain = graph._replace(inputs=_inputs(body), body=body, outputs=outputs)
+    plan: Timed | None = locks.loaded(_CHANGING).plan_of(graph.key, plain.function, device)
+    if plan is None or plan.is_due(tiers.count(graph.body)):
+        return False
+    order.clear()
+    _give_buffers(keep, plan.run(plain.values()))
+    return True
+
+
 def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
     """The program of a graph of so many ops with kernels for all sizes, where that pays."""
     if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
-    f = GraphFunction("graph", graph.inputs, (), list(graph.body), graph.outputs)
-    found: OpProgram | None = locks.loaded(_STRIDED).program_of_function(graph.key, f, device)
+    found: OpProgram | None = locks.loaded(_STRIDED).program_of_function(graph.key, graph.function(), device)
     return found
 
 
@@ -487,6 +509,9 @@ class _Graph(NamedTuple):
     inputs: list[Ref]
     body: Sequence[RecordedNode]
     outputs: list[Ref]
+
+    def function(self) -> GraphFunction:
+        return GraphFunction("graph", self.inputs, (), list(self.body), self.outputs)
 
     def values(self) -> list[Buffer]:
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]

@@ -264,8 +264,8 @@ class _Repetitions:
         return a == b and (x == y or (a == -1 and self.is_same(x, y)))
 
     def _is_listed(self, a: int, b: int, x: Ref, y: Ref) -> bool:
-        """Whether both are small values, a list of which the loop may read."""
-        if not (self.by_value and a == b == -1) or x[0].values is None or y[0].values is None:
+        """Whether both are small values that the host has, a list of which the loop may read."""
+        if not (self.by_value and a == b == -1) or not (_is_on_host(x) and _is_on_host(y)):
             return False
         left, right = x[0].avals[x[1]], y[0].avals[y[1]]
         return left == right and left.nbytes <= SMALL
@@ -501,6 +501,11 @@ def _most_frequent(distances: np.ndarray, most: int) -> list[int]:
 
 def _parameter(ref: Ref) -> Node:
     return Node(PARAMETER, NO_ATTRS, (), (ref[0].avals[ref[1]],))
+
+
+def _is_on_host(ref: Ref) -> bool:
+    node, i = ref
+    return node.values is not None and node.values[i].is_on_host
 
 
 def _listed(refs: Sequence[Ref]) -> Node:

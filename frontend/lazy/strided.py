@@ -99,16 +99,21 @@ class Kernel:
         return kept.Recipe(self._text, self._device, reader=READER, pipeline=WITHOUT_SIZES)
 
     def _find(self) -> Executable | None:
-        found = self._recipe().find() if looks_on_disk() else None
+        found = self._recipe().find() if self._is_kept else None
         if found is not None:
             explain.note(self._subject(), found, self._device)
         return found
 
     def _made(self) -> Executable:
         made = compile_anew(module_of(self._text), self._device, WITHOUT_SIZES, subject=self._subject())
-        if looks_on_disk():
+        if self._is_kept:
             self._recipe().keep(made)
         return made
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether it is on disk, too."""
+        return looks_on_disk() and self._device.portable is not None
 
     def _subject(self) -> explain.Subject:
         return explain.Subject(NAME, self._ops, "")
@@ -138,16 +143,16 @@ class StridedStep:
     ):  # fmt: skip
         self.op: Op = last.op
         self.label = "group_" + "_".join(dict.fromkeys(item[0].name for item in items if item[0].flops > 0))
-        self._last, self._device, self._group = last, device, group
-        self._space, self._items = space, items
-        self._results = list(zip(results, dtypes_of_results))
+        self._last, self._device, self.group = last, device, group
+        self.space, self._items = space, items
+        self.results = list(zip(results, dtypes_of_results))
         self._work = group.ops * math.prod(space)
         self._bindings: dict[Any, tuple[Binding, Kernel]] = {}
 
     @property
     def has_kernel(self) -> bool:
         """Whether a kernel computes it; not where it is too small for one."""
-        return self._group.has_kernel and self._work >= SMALL
+        return self.group.has_kernel and self._work >= SMALL
 
     @property
     def location(self) -> Any:
@@ -172,8 +177,8 @@ class StridedStep:
         key = tuple([x.strides for x in operands])
         found = self._bindings.get(key)
         if found is None or not all(x.flags.aligned for x in operands):
-            group = self._group
-            binding = bind(self._space, group.axes, operands, list(group.operands.values()), group.gives)
+            group = self.group
+            binding = bind(self.space, group.axes, operands, list(group.operands.values()), group.gives)
             name = (group.text, binding.layout, self._device.name, settings.of_programs)
             kernel = kernels.get_or_make(
                 name, lambda: Kernel(with_layout(group.text, binding.layout), group.ops, self._device)
@@ -184,11 +189,11 @@ class StridedStep:
         return found
 
     def _run_kernel(self, kernel: Executable, binding: Binding, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self._group.has_kernel = True
+        self.group.has_kernel = True
         arrays = list(operands)
         for i in binding.copied:
             arrays[i] = np.ascontiguousarray(arrays[i])
-        results = [np.empty(shape, dtype.numpy) for shape, dtype in self._results]
+        results = [np.empty(shape, dtype.numpy) for shape, dtype in self.results]
         lines = kernel.arguments[1 + len(arrays) :]
         held: list[np.ndarray] = []
 
@@ -202,14 +207,14 @@ class StridedStep:
         return results
 
     def _run_ops(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-        values = dict(zip(self._group.operands, operands))
+        values = dict(zip(self.group.operands, operands))
         with np.errstate(all="ignore"):
             for item in self._items:
                 rule = plain_rule(item.op)
                 assert rule is not None
                 operands = [values[i] for i in item.read]
                 values[item.slot] = np.asarray(rule(item.op, *operands, **item.attrs))
-        return [values[slot] for slot in self._group.results]
+        return [values[slot] for slot in self.group.results]
 
 
 def _address(x: np.ndarray) -> int:
@@ -262,24 +267,25 @@ class StridedProgram(OpProgram):
 
     Args:
         program: what it does.
+        single: whether a group may be one op, whatever it costs.
 
     Attributes:
         groups: how many there are.
     """
 
-    def __init__(self, program: OpProgram, device: Device):
+    def __init__(self, program: OpProgram, device: Device, single: bool = False):
         self.arguments, self.results = program.arguments, program.results
         self.run_function, self.functions, self.origin = program.run_function, program.functions, None
         layout, found = None, None
         if program.origin is not None:
             sized, values, folded = program.origin
             with _grouping:
-                if sized.grouped is None:
-                    sized.grouped = _Layout(sized, sized.numbers)
-            layout = sized.grouped
+                layout = sized.grouped.get(single)
+                if layout is None:
+                    layout = sized.grouped[single] = _Layout(sized, sized.numbers, single)
             found = layout.shapes(values)
         if layout is None or found is None:
-            layout, folded = _Layout(program), frozenset()
+            layout, folded = _Layout(program, single=single), frozenset()
             found = layout.shapes(())
         assert found is not None
         kept = iter(program.steps)
@@ -319,6 +325,7 @@ class _Layout:
 
     Args:
         numbers: the sizes of a family; None: those of the program are no symbols.
+        single: as of `StridedProgram`.
 
     Attributes:
         parts: groups, with the dtypes of their results, and the numbers of other steps, in order; each with the slots
@@ -327,7 +334,7 @@ class _Layout:
         groups, steps: how many there are; steps of the program, before.
     """
 
-    def __init__(self, program: OpProgram, numbers: symbolic.Program | None = None):
+    def __init__(self, program: OpProgram, numbers: symbolic.Program | None = None, single: bool = False):
         frame = program.frame
         constant = program.constant_steps
         avals: dict[int, Aval] = dict(enumerate(program.arguments))
@@ -335,7 +342,7 @@ class _Layout:
         sized = numbers is not None
         items = [_item(step, avals, place not in constant, sized) for place, step in enumerate(program.steps)]
         self.steps = len(items)
-        found = strided_groups(items, avals, program.returns)
+        found = strided_groups(items, avals, program.returns, single)
         chosen = [part for part in found if isinstance(part, StridedGroup)]
         self.groups = len(chosen)
         shapes = [(group.space, [avals[slot].shape for slot in group.results]) for group in chosen]

@@ -18,7 +18,8 @@ from smelt.runtime.device import cpu
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
-from . import direct, strided, tiers
+from . import changing, direct, strided, tiers
+from .changing import Timed
 from .evaluate import executables
 from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
@@ -45,7 +46,7 @@ class TieredExecutable(Executable):
         super().__init__(ops.arguments, ops.results)
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
         self._host = device if device.is_host else cpu
-        self._key, self._lock = key, locks.lock()
+        self._key, self._lock, self._asked = key, locks.lock(), key is not None
         if key is None:
             self._structure = tiers.Structure()
             self._structure.can_wait = not passing
@@ -57,6 +58,8 @@ class TieredExecutable(Executable):
         self._compiled: Sequence[RecordedNode] | None = None
         self._measured: tuple[int, float, float] | None = None
         self._strided: OpProgram | None = None
+        self._found_plan: Timed | None = None
+        self._has_planned = False
         self._found_function: GraphFunction | None = None
 
     @property
@@ -87,6 +90,9 @@ class TieredExecutable(Executable):
         if pool.limit and tier != "ops" and pool.expect(0, sum([aval.nbytes for aval in self.results])):
             tier = "program"  # it notices where the results are more than the limit allows
         if tier in ("auto", "strided") and self._host is not self._device and not tiers.are_near(inputs):
+            plan = None if self._asked or program is not None else self._plan()
+            if plan is not None and not plan.is_due(self._count):
+                return plan.run(inputs)
             tier = "program"
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)
@@ -107,6 +113,13 @@ class TieredExecutable(Executable):
                 structure.can_wait, self._passing = True, False
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
+
+    def _plan(self) -> Timed | None:
+        """The plan on a device whose memory is its own, for sizes that are not the first."""
+        if not self._has_planned:
+            with self._lock:
+                self._found_plan, self._has_planned = changing.plan_of_ops(self._ops, self._device), True
+        return self._found_plan
 
     def _due(self) -> Executable | None:
         """The program, if the next run is one too many without."""

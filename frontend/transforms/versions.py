@@ -199,7 +199,7 @@ class Versions:
         self.recent = version
         if len(self.entries) > MAX_VERSIONS:
             guarded.drop_oldest(self.entries, last=False)
-        captured = sum([b.array.nbytes for b in version.captured])
+        captured = sum([b.aval.nbytes for b in version.captured])
         self._unweighed += version.executable.nbytes + captured
         if self._unweighed <= settings.cache_bytes // UNWEIGHED:  # to weigh all of them takes long
             return
@@ -211,7 +211,7 @@ class Versions:
     def nbytes(self) -> int:
         """Memory that the versions keep, roughly. Arrays that several captured count once."""
         versions = [v for v in list(self.entries.values()) if v is not UNCLEAR]
-        captured = {id(b): b.array.nbytes for v in versions for b in v.captured}
+        captured = {id(b): b.aval.nbytes for v in versions for b in v.captured}
         return sum(v.executable.nbytes for v in versions) + sum(captured.values())
 
     @property

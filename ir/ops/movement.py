@@ -13,7 +13,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError, ShapeError
 from ..index import Coordinates, Index, delinearize, linearize
-from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
+from ..kinds import Fetch, Fusible, Movement, Nullary, Piece, align_batch
 from ..op import (
     Avals,
     Batched,
@@ -347,6 +347,9 @@ class Pad(Fusible, name="pad"):
         ]
         return _padded(x, value, tuple(shape), _places(x.shape, low, interior))
 
+    def pieces(self, operands: Avals, *, low: Ints, high: Ints, interior: Ints) -> Sequence[Piece]:
+        return Piece(1, (0,) * len(low), (1,) * len(low)), Piece(0, low, tuple(n + 1 for n in interior))
+
     def host_call(
         self, operands: Avals, result: Aval, *, low: Ints, high: Ints, interior: Ints
     ) -> HostCall | None:
@@ -428,6 +431,11 @@ class Concatenate(Fusible, name="concatenate"):
 
     def reference(self, x: np.ndarray, y: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.concatenate([x, y], axis)
+
+    def pieces(self, operands: Avals, *, axis: Int) -> Sequence[Piece]:
+        ones = (1,) * operands[0].ndim
+        second = tuple(operands[0].shape[axis] if a == axis else 0 for a in range(len(ones)))
+        return Piece(0, (0,) * len(ones), ones), Piece(1, second, ones)
 
     def host_call(self, operands: Avals, result: Aval, *, axis: Int) -> HostCall | None:
         return HostCall(_concatenated, (axis,))

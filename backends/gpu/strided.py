@@ -1,0 +1,287 @@
+"""Kernels without sizes (see `smelt.ir.strided`) on a GPU: extents, strides and offsets come in a table.
+
+The table has the extents of the loops over rows and the number of columns, then for each operand and result where it
+begins, its strides in these loops, and that in a row; at last for each index how large it may be, and how far the first
+operand moves by one. All count elements. What can be known when the kernel is made
+stands in its `Layout`, so that a contiguous array of one loop takes no division.
+
+A kernel without reductions gives each thread elements; one with reductions gives a threadgroup rows, whose columns its
+threads share. Values are computed again in each stage that needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Function, OpView, function_named
+from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Reduction
+from smelt.ir.scalar import INDEX, Scalar
+from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
+
+from ..buffer import Buffer
+from ..executable import Executable
+from ..memory import Memory
+from ..strided import DeviceBinding, Laid, StridedKernels, collapsed
+from ..strided_rows import Placed, RowBuilder, Stages
+from .devices import METAL, Gpu
+from .executable import GpuExecutable
+from .kernel import GpuKernel, GpuModule
+from .launches import MainEmitter
+from .program import DeviceSegment, Emit, Program, cleanup
+from .schedules.schedule import argument_name, source_lines
+
+#: How an array lies in a row, beside `CONTIGUOUS`, `REPEATED` and `ROW`: a number of elements apart.
+APART = "s"
+#: Loops over rows, at most: those of any array that people have.
+MOST_LOOPS = 8
+#: Threadgroups that elements or rows are spread over, at most.
+GROUPS = 1024
+#: Threads of a row, for rows of up to so many columns.
+_THREADS = ((64, 32), (1024, 128), (1 << 62, 256))
+#: Elements that indices of 32 bits reach, and the last step through a grid goes beyond the end.
+NARROW = 2**31 - GROUPS * _THREADS[-1][1]
+#: As many elements as the type of a buffer says; the table knows better.
+_MANY = {32: 1 << 30, 64: 1 << 40}
+
+
+class Layout(NamedTuple):
+    """What is known of a kernel's operands when it is made.
+
+    Attributes:
+        letters: of operands, then of results, how each lies in a row.
+        gathered: how many of the last operands are indices, which shift the first one.
+        loops: how many there are over rows.
+        threads: of a threadgroup.
+        bits: of indices.
+    """
+
+    letters: str
+    gathered: int
+    loops: int
+    threads: int
+    bits: int
+
+    def __str__(self) -> str:
+        return f"{self.letters} {self.gathered} {self.loops} {self.threads} {self.bits}"
+
+    @classmethod
+    def read(cls, text: str) -> Layout:
+        letters, *numbers = text.split(" ")
+        return cls(letters, *map(int, numbers))
+
+    @property
+    def table(self) -> Aval:
+        """The type of the table."""
+        size = self.loops + 1 + (self.loops + 2) * len(self.letters) + 2 * self.gathered
+        return Aval((size,), dtypes.int32 if self.bits == 32 else dtypes.int64)
+
+
+class _Kernels:
+    """See `smelt.backends.strided.StridedKernels`. `lacking`: numbers that no kernel computes with, by name."""
+
+    def __init__(self, *lacking: str):
+        self._lacking = lacking
+
+    def takes(self, dtype: DType) -> bool:
+        return dtype.name not in self._lacking
+
+    def bind(
+        self, space: tuple[int, ...], axes: int, operands: Sequence[Laid], results: Sequence[Laid],
+        gathered: Sequence[tuple[int, int]] = (),
+    ) -> DeviceBinding | None:  # fmt: skip
+        kept, arrays = len(space) - axes, [*operands, *results]
+        strides = [at.strides if full else (*at.strides[:kept], *[0] * axes) for at, full in arrays]
+        found = collapsed(space, axes, strides)
+        if found is None or len(found) > MOST_LOOPS + 1 or len(arrays) >= METAL.max_buffers:
+            return None
+        rows, (columns, inner) = found[:-1], found[-1]
+        numbers = [*(extent for extent, _ in rows), columns]
+        largest = math.prod(space)
+        for i, ((at, _), steps) in enumerate(zip(arrays, strides)):
+            numbers += [at.offset, *(by[i] for _, by in rows), inner[i]]
+            ends = [(extent - 1) * step for extent, step in zip(space, steps)]
+            largest = max(largest, at.offset + sum([end for end in ends if end > 0]))
+        for most, step in gathered:
+            numbers += [most, step]
+            largest += most * max(step, 0)
+        letters = "".join([_letter(full, i < len(operands), inner[i], columns) for i, (_, full) in enumerate(arrays)])
+        threads = next(n for most, n in _THREADS if columns <= most) if axes else _THREADS[-1][1]
+        bits = 32 if largest < NARROW else 64
+        layout = Layout(letters, len(gathered), len(rows), threads, bits)
+        return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
+
+    def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        assert isinstance(kernel, GpuExecutable)
+        kernel.launch(arguments, results)
+
+
+METAL_KERNELS: StridedKernels = _Kernels("float64", "complex128")
+WIDE_KERNELS: StridedKernels = _Kernels("complex128")
+
+
+def _letter(full: bool, is_operand: bool, step: int, columns: int) -> str:
+    if not full:
+        return ROW
+    if step == 1 or columns == 1:
+        return CONTIGUOUS
+    return REPEATED if not step and is_operand else APART
+
+
+class _RowOfThreads(RowBuilder):
+    """A row whose columns the threads of a threadgroup share."""
+
+    k: GpuKernel
+
+    def __init__(self, threads: int, shared: Callable[[DType, int], Memory], *args: Any):
+        super().__init__(*args)
+        self._threads, self._shared = threads, shared
+
+    def _loop(
+        self, column: Callable[..., list[Scalar]], starts: Sequence[Scalar], reductions: Sequence[OpView]
+    ) -> list[Scalar]:  # fmt: skip
+        k, (first, end) = self.k, self.bounds
+        own = k.for_(first + k.thread(), end, column, starts, step=self._threads)
+        return self._combined(own, [functools.partial(op.rules(Reduction).combine, k) for op in reductions])
+
+    def _store_row(self, x: Scalar, place: Placed) -> None:
+        self.k.when(self.k.thread().eq(0), lambda: self.k.write(x, place.memory, place.base))
+
+    def _combined(self, own: list[Scalar], combine: Sequence[Callable[[Scalar, Scalar], Scalar]]) -> list[Scalar]:
+        """What the threads have, combined in a fixed order."""
+        k = self.k
+        distance = 1
+        while distance < k.gpu.simd:
+            own = [c(x, k.shuffle(x, distance)) for c, x in zip(combine, own)]
+            distance *= 2
+        parts = self._threads // k.gpu.simd
+        if parts == 1 or not own:
+            return own
+        memories = [self._shared(x.dtype, n) for n, x in enumerate(own)]
+
+        def write() -> None:
+            for x, memory in zip(own, memories):
+                k.write(x, memory, k.simdgroup())
+
+        k.when(k.lane().eq(0), write)
+        k.barrier()
+        found = [k.read(memory, k.const(0, INDEX)) for memory in memories]
+        for part in range(1, parts):
+            found = [c(x, k.read(m, k.const(part, INDEX))) for c, x, m in zip(combine, found, memories)]
+        k.barrier()  # they are written again
+        return found
+
+
+class _OneElement(RowBuilder):
+    """A row of one column, which a thread has to itself."""
+
+    def _loop(
+        self, column: Callable[..., list[Scalar]], starts: Sequence[Scalar], reductions: Sequence[OpView]
+    ) -> list[Scalar]:  # fmt: skip
+        return column(self.bounds[0], *starts)
+
+
+def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel, list[Aval]]:
+    """The kernel of a strided module's ``@main``: over the table, operands and results; and the types of these."""
+    stages = Stages(body, keeps=False)
+    avals = [Aval((_MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
+    names = ["table", *map(argument_name, body.arguments), *(f"out{i}" for i in range(len(body.returns)))]
+    k, (table, *arrays) = module.start("strided", [layout.table, *avals], names, body.mlir.location, body)
+
+    def number(i: int) -> Scalar:
+        return k.convert(k.read(table, k.const(i, INDEX)), INDEX)
+
+    loops, count = layout.loops, len(body.arguments)
+    *extents, columns = [number(i) for i in range(loops + 1)]
+    places = [[number(loops + 1 + (loops + 2) * i + j) for j in range(loops + 2)] for i in range(len(arrays))]
+
+    def placed(row: Scalar) -> list[Placed]:
+        positions: list[Scalar] = []
+        for extent in reversed(extents[1:]):
+            row, position = k.op("arith.divui", [row, extent], INDEX), k.op("arith.remui", [row, extent], INDEX)
+            positions.insert(0, position)
+        positions[:0] = [row] if extents else []
+        found = []
+        for memory, letter, (base, *strides) in zip(arrays, layout.letters, places):
+            for position, stride in zip(positions, strides):
+                base = base + position * stride
+            step = {CONTIGUOUS: 1, APART: strides[-1]}.get(letter)
+            found.append(Placed(memory, base, step))
+        return found
+
+    rows = functools.reduce(lambda a, b: a * b, extents) if extents else k.const(1, INDEX)
+    threads, groups = layout.threads, min(module.gpu.groups, GROUPS)
+    zero = k.const(0, INDEX)
+    memories: dict[Any, Memory] = {}
+
+    def shared(dtype: DType, n: int) -> Memory:
+        if (dtype, n) not in memories:
+            memories[dtype, n] = k.shared(threads // module.gpu.simd, dtype)
+        return memories[dtype, n]
+
+    def row(at: Scalar) -> None:
+        found = placed(at)
+        _RowOfThreads(threads, shared, k, stages, found[:count], found[count:], (zero, columns)).emit()
+
+    def shifted(found: list[Placed]) -> list[Placed]:
+        """The first operand where the indices say."""
+        base = found[0].base
+        for i in range(layout.gathered):
+            most, step = (number(layout.table.size - 2 * (layout.gathered - i) + j) for j in (0, 1))
+            index = found[count - layout.gathered + i]
+            base = base + _clamped(k, k.read(index.memory, index.base), most) * step
+        return [found[0]._replace(base=base), *found[1:]]
+
+    def element(at: Scalar) -> None:
+        column = k.op("arith.remui", [at, columns], INDEX) if extents else at
+        found = placed(k.op("arith.divui", [at, columns], INDEX) if extents else zero)
+        alone = [Placed(place.memory, place.at(column), None) for place in found]
+        if layout.gathered:
+            alone = shifted(alone)
+        _OneElement(k, stages, alone[:count], alone[count:], (zero, zero)).emit()
+
+    if stages.reductions:
+        k.for_(k.group(), rows, row, step=groups)
+    else:
+        k.for_(k.grid_position(), rows * columns, element, step=groups * threads)
+    k.finish("strided", (groups, 1, 1), (threads, 1, 1), 0, 0, 0, source_lines(body.ops))
+    return k, avals
+
+
+def _clamped(k: GpuKernel, x: Scalar, most: Scalar) -> Scalar:
+    """An index within 0 … `most`."""
+    if x.dtype.kind == "i":
+        zero = k.const(0, x.dtype)
+        x = k.select(x < zero, zero, x)
+    wide, limit = k.convert(x, dtypes.uint64), k.convert(most, dtypes.uint64)
+    return k.convert(k.select(limit < wide, limit, wide), INDEX)
+
+
+class StridedProgram(Program):
+    """A kernel without sizes by itself. Its arguments are the table and the operands, which may have any sizes.
+
+    Args:
+        gpu: for which it is made. emit: makes text of kernel IR. layout: of the operands and results.
+    """
+
+    def __init__(self, module: Any, gpu: Gpu, emit: Emit, layout: Layout):
+        body = function_named(module)
+        gpu_module = GpuModule(gpu)
+        k, arrays = build(gpu_module, body, layout)
+        count = len(body.arguments)
+        self.arguments, self.results = [layout.table, *arrays[:count]], arrays[count:]
+        self.aliases, self.arena_bytes = {}, 0
+        avals = [*self.arguments, *self.results]
+        main = MainEmitter(gpu_module, {}, avals, False, 0)
+        main.launch_on(k.name, list(zip(main.table, avals)), body.mlir.location)
+        main.finish(0)
+        self._describe(main.operation, ["table", *map(argument_name, body.arguments)])
+        cleanup().run(gpu_module.mlir.operation)
+        self.segments = [DeviceSegment(gpu_module.mlir, emit)]

@@ -1,0 +1,123 @@
+"""Copies, gathers, reductions and small matrix products as kernels without sizes: texts as of `smelt.ir.strided`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from smelt.backends.strided import Laid
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Reduction
+from smelt.ir.op import Op
+from smelt.ir.ops.contract import DotGeneral
+from smelt.ir.ops.indexing import Gather
+from smelt.ir.places import Place
+from smelt.ir.plain import plain_attrs
+from smelt.ir.scalar import compute_dtype
+from smelt.ir.strided import VERSION
+
+#: Multiplications up to which a product is a sum over a broadcast product: beyond, tiles are worth a program.
+MOST_WORK = 1 << 24
+
+
+class Group(NamedTuple):
+    """A kernel on operands that lie in its space.
+
+    Attributes:
+        text: of the kernel.
+        space, axes: the shape of full values, and how many of its last axes are reduced.
+        operands: where these lie.
+        gathered: what the last of them, indices, do to the first: see `smelt.backends.strided.StridedKernels`.
+    """
+
+    text: str
+    space: tuple[int, ...]
+    axes: int
+    operands: list[Laid]
+    gathered: Sequence[tuple[int, int]] = ()
+
+
+def copy_of(aval: Aval, place: Place) -> Group:
+    """The elements of an array, as they are."""
+    return Group(_text([aval.dtype], [], 0, True), aval.shape, 0, [Laid(place, True)])
+
+
+def product_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+    """A product of matrices as a sum along the last axes of its space; None for other ops, and where tiles pay."""
+    if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
+        return None
+    (lhs, rhs), (left, right) = avals, [list(p.strides) for p in places]
+    free = [
+        [a for a in range(x.ndim) if a not in (*batch, *contracting)]
+        for x, batch, contracting in (
+            (lhs, attrs["lhs_batch"], attrs["lhs_contracting"]),
+            (rhs, attrs["rhs_batch"], attrs["rhs_contracting"]),
+        )
+    ]
+    axes = [(lhs.shape[i], left[i], right[j]) for i, j in zip(attrs["lhs_batch"], attrs["rhs_batch"])]
+    axes += [(lhs.shape[i], left[i], 0) for i in free[0]] + [(rhs.shape[j], 0, right[j]) for j in free[1]]
+    summed = [
+        (lhs.shape[i], left[i], right[j]) for i, j in zip(attrs["lhs_contracting"], attrs["rhs_contracting"])
+    ]
+    space, *strides = (tuple(x) for x in zip(*axes, *summed, (1, 0, 0)))  # an axis at least
+    if not 0 < math.prod(space) <= MOST_WORK:
+        return None
+    laid = [Laid(Place(p.offset, s), True) for p, s in zip(places, strides)]
+    return Group(_product_text(lhs.dtype), space, len(summed) + 1, laid)
+
+
+def gather_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+    """Windows of an array; None for other ops."""
+    if not isinstance(op, Gather):
+        return None
+    (x, *indices), sizes = avals, attrs["slice_sizes"]
+    shape = indices[0].shape if indices else ()
+    space = (*shape, *sizes)
+    at = Place(places[0].offset, (*[0] * len(shape), *places[0].strides))
+    laid = [at, *(Place(p.offset, (*p.strides, *[0] * len(sizes))) for p in places[1:])]
+    gathered = [(x.shape[a] - sizes[a], places[0].strides[a]) for a in attrs["axes"]]
+    text = _text([a.dtype for a in avals], [], 0, True)
+    return Group(text, space, 0, [Laid(p, True) for p in laid], gathered) if math.prod(space) else None
+
+
+def reduction_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+    """A reduction over any axes; None for other ops, and of no elements."""
+    if not isinstance(op, Reduction) or not avals[0].size:
+        return None
+    (x,), (at,), summed = avals, places, sorted(attrs["axes"])
+    order = [a for a in range(x.ndim) if a not in summed] + summed
+    space, strides = (tuple([of[a] for a in order]) for of in (x.shape, at.strides))
+    others = {name: value for name, value in attrs.items() if name != "axes"}
+    steps = [[f"smelt.{op.name}", plain_attrs(others), [0], False]]
+    return Group(_text([x.dtype], steps, 1, False), space, len(summed), [Laid(Place(at.offset, strides), True)])
+
+
+@functools.lru_cache(maxsize=64)
+def _product_text(dtype: DType) -> str:
+    wide = compute_dtype(dtype)
+    steps: list[Any] = []
+
+    def add(name: str, attrs: dict[str, Any], read: list[int], full: bool) -> int:
+        steps.append([f"smelt.{name}", plain_attrs(attrs), read, full])
+        return 1 + len(steps)
+
+    x, y = 0, 1
+    if wide is not dtype:
+        x, y = (add("convert", {"dtype": wide}, [i], True) for i in (0, 1))
+    found = add("reduce_sum", {}, [add("mul", {}, [x, y], True)], False)
+    if wide is not dtype:
+        found = add("convert", {"dtype": dtype}, [found], False)
+    return _text([dtype, dtype], steps, found, False)
+
+
+def _text(operands: Sequence[DType], steps: Sequence[Any], given: int, full: bool) -> str:
+    taken = [[dtype.mlir, True] for dtype in operands]
+    return json.dumps([VERSION, taken, steps, [[given, full]]], separators=(",", ":"))
+
+
+#: What makes a group of an op, where it is one of them.
+WAYS = (gather_of, reduction_of, product_of)

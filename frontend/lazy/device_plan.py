@@ -1,0 +1,307 @@
+"""Programs that run op by op on a device whose memory is its own: for sizes that keep changing.
+
+A *plan* is made for the shapes of a program. Groups of ops (`smelt.ir.strided`) are kernels that serve all sizes;
+views are made when it is planned, and take no time when it runs; concatenations and paddings are copies into parts of
+their results. Every other op is a program of its own, compiled for its sizes when these are met first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smelt.backends.strided import Laid
+from smelt.ir import dtypes, mlir
+from smelt.ir.aval import Aval
+from smelt.ir.builder import new_function
+from smelt.ir.dialect import context
+from smelt.ir.kinds import Fusible
+from smelt.ir.op import Op
+from smelt.ir.op_program import OpProgram
+from smelt.ir.places import Place, viewed
+from smelt.ir.settings import settings
+from smelt.ir.strided import with_layout
+from smelt.ir.symbolic import has_symbol
+from smelt.runtime import Buffer, Device, Executable, LruCache, explain
+from smelt.runtime.compile import compile_module
+
+from .as_groups import WAYS, copy_of
+from .static_keys import attribute_key
+from .strided import Kernel, StridedProgram, StridedStep, kernels
+
+#: Why something is compiled, for `smelt.explain`.
+_REASON = "sizes change"
+#: Programs of single ops, by op, attributes and types.
+_single = LruCache(weigh=lambda program: program.nbytes)
+
+
+#: How often a plan had an op with certain sizes, as a kernel for all. After so many it gets a program of its own.
+MANY = 64
+_met = LruCache(weigh=lambda _: 500)
+
+
+class _Array(NamedTuple):
+    """An array of a plan: the number of its memory, its type, and where it lies."""
+
+    memory: int
+    aval: Aval
+    place: Place
+
+    @property
+    def is_whole(self) -> bool:
+        return self.place.is_whole(self.aval.shape)
+
+
+class Launch(NamedTuple):
+    """A step of a plan.
+
+    Attributes:
+        program: what runs.
+        table: of a kernel for all sizes; None: it is a program, which makes its results.
+        read, written: numbers of memories.
+        dead: those that nothing needs afterwards.
+    """
+
+    program: Executable
+    table: Buffer | None
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+    dead: tuple[int, ...] = ()
+
+
+def can_run(program: OpProgram, device: Device) -> bool:
+    """Whether a program can run so: it has no loops, branches and calls, nothing that was written for a device, nothing
+    whose errors tell a line, and no numbers that the device's kernels have not."""
+    strided = device.strided
+    if strided is None:
+        return False
+    used = {a.dtype for a in program.arguments}
+    for step in program.steps:
+        if not step.op.pure or step.op.kind in ("control", "call", "opaque") or step.op.tells_line:
+            return False
+        used.update(r.aval.dtype for r in step.view.results)
+    return all(map(strided.takes, used))
+
+
+class DevicePlan:
+    """A program for certain shapes.
+
+    Args:
+        program: what it does; see `can_run`.
+        device: one with `Device.strided`.
+
+    Attributes:
+        steps: in order.
+    """
+
+    def __init__(self, program: OpProgram, device: Device):
+        assert device.strided is not None
+        self._device, self._kernels = device, device.strided
+        self._memories: list[Aval] = []
+        self._constants: dict[int, Buffer] = {}
+        self.steps: list[Launch] = []
+        self._asked: set[Hashable] = set()  #: ops that ran without sizes
+        grouped = StridedProgram(program, device, single=True)
+        frame: list[Any] = [None] * len(grouped.frame)
+        for i, aval in enumerate(grouped.arguments):
+            frame[i] = self._fresh(aval)
+        for i, x in enumerate(grouped.frame):
+            if x is not None:
+                frame[i] = self._constant(x)
+        self._inputs = len(grouped.arguments)
+        for step in grouped.steps:
+            read = [frame[i] for i in step.read]
+            if isinstance(step.view, StridedStep):
+                found = self._group(step.view, read)
+            else:
+                avals = [r.aval for r in step.view.results]
+                if any(has_symbol(a.shape) for a in avals):
+                    avals = list(step.op.infer_checked([x.aval for x in read], step.attrs))
+                found = self._op(step.op, step.attrs, read, avals)
+            frame[step.first : step.first + len(found)] = found
+        self._results = [self._whole(frame[i]) for i in grouped.returns]
+        self._let_go()
+        for key in self._asked:
+            _met.put(key, (_met.get(key) or 0) + 1)
+
+    @property
+    def nbytes(self) -> int:
+        return 2_000 * len(self.steps) + sum(b.aval.nbytes for b in self._constants.values())
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        """The results of buffers."""
+        launch, memory = self._kernels.launch, self._device.memory
+        held: list[Buffer | None] = [None] * len(self._memories)
+        for i, buffer in self._constants.items():
+            held[i] = buffer
+        held[: len(inputs)] = [memory.adopt(b) for b in inputs]
+        for step in self.steps:
+            if step.table is None:
+                taken = [self._buffer(held, i).reshaped(a) for i, a in zip(step.read, step.program.arguments)]
+                for i, buffer in zip(step.written, step.program.run(taken)):
+                    held[i] = buffer
+            else:
+                read, written = ([self._buffer(held, i) for i in numbers] for numbers in (step.read, step.written))
+                launch(step.program, [step.table, *read], written)
+            for i in step.dead:
+                held[i] = None
+        return [self._buffer(held, x.memory).reshaped(x.aval) for x in self._results]
+
+    def _buffer(self, held: list[Buffer | None], i: int) -> Buffer:
+        """A memory, which is made when it is first written, or never where it has no elements."""
+        found = held[i]
+        if found is None:
+            found = held[i] = self._device.memory.empty(self._memories[i])
+        return found
+
+    # Memory
+
+    def _fresh(self, aval: Aval) -> _Array:
+        self._memories.append(aval)
+        return _Array(len(self._memories) - 1, aval, Place.contiguous(aval.shape))
+
+    def _constant(self, x: Any) -> _Array:
+        """An array of the host, whose elements are kept once."""
+        x = np.asarray(x)
+        kept = np.ascontiguousarray(x[tuple(slice(1) if not step and n > 1 else slice(None)
+                                            for step, n in zip(x.strides, x.shape))])  # fmt: skip
+        aval = Aval(kept.shape, dtypes.of(kept.dtype))
+        found = self._fresh(aval)
+        self._constants[found.memory] = self._device.memory.adopt(Buffer.of(kept, aval))
+        strides = [0 if n != m else step for n, m, step in zip(x.shape, kept.shape, found.place.strides)]
+        return _Array(found.memory, aval.with_shape(x.shape), Place(0, tuple(strides)))
+
+    def _let_go(self) -> None:
+        lasting = {*range(self._inputs), *self._constants, *(x.memory for x in self._results)}
+        for n in range(len(self.steps) - 1, -1, -1):
+            launch = self.steps[n]
+            dead = tuple({i for i in (*launch.read, *launch.written) if i not in lasting})
+            lasting.update(dead)
+            self.steps[n] = launch._replace(dead=dead)
+
+    def _whole(self, x: _Array) -> _Array:
+        """The same elements in memory of their own, in order."""
+        if x.is_whole and x.aval.size == self._memories[x.memory].size:
+            return x
+        found = self._fresh(x.aval)
+        self._copy(x, found)
+        return found
+
+    # Steps
+
+    def _op(self, op: Op, attrs: dict[str, Any], read: Sequence[_Array], avals: Sequence[Aval]) -> list[_Array]:
+        if len(read) == 1 and len(avals) == 1:
+            place = viewed(op, attrs, read[0].place, read[0].aval, avals[0])
+            if place is not None:
+                return [_Array(read[0].memory, avals[0], place)]
+        if not read and op.kind == "movement":
+            return [self._constant(op.reference(**attrs))]
+        pieces = op.pieces([x.aval for x in read], **attrs) if isinstance(op, Fusible) else ()
+        if pieces:
+            found = self._fresh(avals[0])
+            for piece in pieces:
+                self._fill(read[piece.operand], found, piece.start, piece.step)
+            return [found]
+        if not any(aval.size for aval in avals):
+            return [self._fresh(aval) for aval in avals]
+        return self._without_sizes(op, attrs, read, avals) or self._program(op, attrs, read, avals)
+
+    def _without_sizes(
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
+    ) -> list[_Array]:  # fmt: skip
+        """An op as a kernel for all sizes; nothing where there is none, or where its sizes are worth a program."""
+        taken, places = [x.aval for x in read], [x.place for x in read]
+        group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
+        key = _key(op, attrs, taken, self._device)
+        if group is None or (_met.get(key) or 0) >= MANY:
+            return []
+        self._asked.add(key)
+        found = self._fresh(avals[0])
+        results = [Laid(found.place, not group.axes)]
+        binding = self._kernels.bind(group.space, group.axes, group.operands, results, group.gathered)
+        if binding is None:
+            return []
+        self._launch(group.text, 2, binding, read, [found])
+        return [found]
+
+    def _fill(self, x: _Array, target: _Array, start: Sequence[int], step: Sequence[int]) -> None:
+        if not x.aval.ndim and target.aval.ndim:
+            x = x._replace(aval=target.aval, place=Place(x.place.offset, (0,) * target.aval.ndim))
+        self._copy(x, target._replace(place=target.place.part(start, step)))
+
+    def _program(
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
+    ) -> list[_Array]:  # fmt: skip
+        """A program of a single op, for its sizes."""
+        read = [self._whole(x) for x in read]
+        found = [self._fresh(aval) for aval in avals]
+        program = _program_of(op, attrs, [x.aval for x in read], self._device)
+        self.steps.append(Launch(program, None, _memories(read), _memories(found)))
+        return found
+
+    def _group(self, step: StridedStep, read: Sequence[_Array]) -> list[_Array]:
+        group = step.group
+        found = [self._fresh(Aval(shape, dtype)) for shape, dtype in step.results]
+        operands = [Laid(x.place, full) for x, full in zip(read, group.operands.values())]
+        results = [Laid(x.place, full) for x, full in zip(found, group.gives)]
+        binding = self._kernels.bind(step.space, group.axes, operands, results)
+        if binding is None:
+            read = [self._whole(x) for x in read]
+            operands = [Laid(x.place, full) for x, full in zip(read, group.operands.values())]
+            binding = self._kernels.bind(step.space, group.axes, operands, results)
+        assert binding is not None, "contiguous operands can always be bound"
+        self._launch(group.text, group.ops, binding, read, found)
+        return found
+
+    def _copy(self, x: _Array, target: _Array) -> None:
+        """Let elements lie elsewhere, too."""
+        if not x.aval.size:
+            return
+        group = copy_of(x.aval, x.place)
+        binding = self._kernels.bind(group.space, 0, group.operands, [Laid(target.place, True)])
+        assert binding is not None, "an array has fewer axes than a kernel has loops"
+        self._launch(group.text, 1, binding, [x], [target])
+
+    def _launch(
+        self, text: str, ops: int, binding: Any, read: Sequence[_Array], written: Sequence[_Array]
+    ) -> None:  # fmt: skip
+        device = self._device
+        name = (text, binding.layout, device.name, settings.of_programs)
+        kernel = kernels.get_or_make(name, lambda: Kernel(with_layout(text, binding.layout), ops, device))
+        with explain.because(_REASON):
+            kernel.look(True)
+        executable = kernel.executable
+        assert executable is not None
+        table = Buffer.of(binding.table, Aval(binding.table.shape, dtypes.of(binding.table.dtype)))
+        table = device.memory.adopt(table)
+        self.steps.append(Launch(executable, table, _memories(read), _memories(written)))
+
+
+def _memories(arrays: Iterable[_Array]) -> tuple[int, ...]:
+    return tuple([x.memory for x in arrays])
+
+
+def _key(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], device: Device) -> Hashable:
+    """What a program of a single op is found by."""
+    return op, tuple([(k, attribute_key(v)) for k, v in attrs.items()]), *avals, device.name, settings.of_programs
+
+
+def _program_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], device: Device) -> Executable:
+    def make() -> Executable:
+        with explain.because(_REASON):
+            return compile_module(_module_of(op, attrs, avals), device, name=f"smelt.{op.name}")
+
+    found: Executable = _single.get_or_wait(_key(op, attrs, avals, device), make)
+    return found
+
+
+def _module_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval]) -> Any:
+    """A module whose ``@main`` is an op."""
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        results = op.infer_checked(avals, dict(attrs))
+        _, arguments, b = new_function(module, "main", list(avals), list(results), public=True)
+        b.return_(list(b.emit(op, arguments, dict(attrs))))
+        return module

@@ -1,0 +1,115 @@
+"""Sizes that change where arrays lie on the device ``cuda`` alone: over a driver without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.settings import override
+from smelt.lazy import device_plan, tiers
+
+from .fake_driver import FakeDriver
+from .test_device import fake, gpu
+from .test_tiers import WAYS, expected, layer, numbers, on_device
+
+pytestmark = pytest.mark.usefixtures("small_heap")
+assert fake and gpu  # fixtures
+
+
+@pytest.fixture(autouse=True)
+def far_from_the_host(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(tiers, "MOST_FETCHED", 0)
+    device_plan._met.clear()
+    with override(tier="auto"):
+        yield
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_few_kernels_for_all_sizes(fake: FakeDriver, way: str) -> None:
+    function, w = WAYS[way](layer), numbers(16, 16)
+    weights = on_device(w)
+    with smelt.explain() as explained:
+        for rows in range(2, 24):
+            x = numbers(rows, 16)
+            np.testing.assert_allclose(np.array(function(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+    assert explained.count < 6 and fake.launches
+
+
+def test_a_cache_that_grows(fake: FakeDriver) -> None:
+    """What it grew to stays on the device; each token takes no compile."""
+    first, query = numbers(1, 2, 4, 8), numbers(1, 2, 1, 8)
+    keys, held = on_device(first), first
+    with smelt.explain() as explained:
+        for token in range(24):
+            keys = smelt.concatenate([keys, keys[:, :, token : token + 1]], axis=2)
+            held = np.concatenate([held, held[:, :, token : token + 1]], axis=2)
+            weights = smelt.softmax(smelt.array(query) @ keys.swapaxes(-1, -2), axis=-1)
+            found = weights @ keys
+            smelt.eval(found, keys)
+            assert not keys._buffer.is_on_host
+            e = np.exp(query @ held.swapaxes(-1, -2))
+            np.testing.assert_allclose(np.array(found), e / e.sum(-1, keepdims=True) @ held, 1e-5, 1e-5)
+    assert explained.count < 12
+
+
+def test_a_part_of_an_array_leaves_it_where_it_is() -> None:
+    x = numbers(4, 5, 6)
+    held = on_device(x)
+    parts = held[1:3], held[..., 2], held[:, None, ::2], held[-1], held[2, 3, 4], held[::-1], smelt.split(held, 2, 0)[1]
+    assert not held._buffer.is_on_host
+    wanted = x[1:3], x[..., 2], x[:, None, ::2], x[-1], x[2, 3, 4], x[::-1], x[2:]
+    for found, want in zip(parts, wanted, strict=True):
+        np.testing.assert_array_equal(np.array(found), want)
+    assert not held._buffer.is_on_host
+
+
+def test_gradients_of_batches_of_changing_size() -> None:
+    w, rng = numbers(8, 3), np.random.default_rng(0)
+    weights, table = on_device(w), on_device(numbers(10, 8))
+
+    def loss(w: Any, words: Any) -> Any:
+        return smelt.mean(smelt.logsumexp(smelt.take(table, words, axis=0) @ w, axis=-1))
+
+    with smelt.explain() as explained:
+        for size in range(2, 16):
+            words = rng.integers(0, 10, size)
+            value, gradient = smelt.value_and_grad(loss)(weights, smelt.array(words))
+            smelt.eval(value, gradient)
+            x = numbers(10, 8)[words]
+            e = np.exp(x @ w)
+            np.testing.assert_allclose(value.item(), np.log(e.sum(-1)).mean(), 1e-5)
+            np.testing.assert_allclose(np.array(gradient), x.T @ (e / e.sum(-1, keepdims=True)) / size, 1e-4, 1e-6)
+    assert explained.count < 16
+
+
+def test_sizes_that_stay_get_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When what the plan has taken comes to what a compile takes."""
+    w = numbers(16, 16)
+    weights = on_device(w)
+    for rows in (3, 4):
+        smelt.eval(layer(smelt.array(numbers(rows, 16)), weights))
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 1e-9)
+    with smelt.explain() as explained:
+        for _ in range(3):
+            x = numbers(4, 16)
+            np.testing.assert_allclose(np.array(layer(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+    assert explained.count == 1
+
+
+def test_what_no_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops, linear algebra with errors that tell a line, and sorts have programs, and the right values."""
+    w = numbers(6, 6)
+    weights = on_device(w)
+    for n in range(2, 6):
+        part = weights[:n, :n]
+        gram = w[:n, :n] @ w[:n, :n].T + 7 * np.eye(n, dtype=np.float32)
+        np.testing.assert_allclose(
+            np.array(smelt.linalg.cholesky(part @ part.T + 7 * smelt.eye(n))), np.linalg.cholesky(gram), 1e-4, 1e-4
+        )
+        np.testing.assert_array_equal(np.array(smelt.sort(part, axis=0)), np.sort(w[:n, :n], axis=0))
+        total, _ = smelt.scan(lambda carry, x: (carry + x, x), smelt.zeros(n), part)
+        np.testing.assert_allclose(np.array(total), w[:n, :n].sum(0), 1e-5, 1e-5)
