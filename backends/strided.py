@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.places import Place
 from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
@@ -54,6 +55,18 @@ class StridedKernels(Protocol):
                 are missing or of extent 1.
             gathered: of the last operands, which are indices: how large one may be, and how far it moves the first
                 operand, in elements.
+        """
+        ...
+
+    def product(
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+    ) -> Executable | None:
+        """What makes products of matrices without a compile, by a library; None where there is no such thing.
+
+        Args:
+            extents: of batch, rows, columns and depth.
+            operands: the type of each one's memory, and where in it the matrices lie: along batch, rows and depth, and
+                along batch, depth and columns. The result lies in order.
         """
         ...
 

@@ -125,7 +125,8 @@ class _Assembly:
             places.reverse()
             bases = [sum((p * s for p, s in zip(places[1:], each[1:])), places[0] * each[0]) for each in strides]
             letters = self._layout + CONTIGUOUS * (len(arrays) - operands)
-            placed = [Placed(*x, 1 if how == CONTIGUOUS else None) for *x, how in zip(arrays, bases, letters)]
+            steps = [1 if letter == CONTIGUOUS else None for letter in letters]
+            placed = list(map(Placed, arrays, bases, steps))
             kept = [(memory, Scalar(k, line, INDEX)) for memory in memories[operands : operands + lines]]
             RowBuilder(k, self._stages, placed[:operands], placed[operands:], bounds, kept).emit()
 

@@ -35,7 +35,7 @@ CUDA = register(
         stages=("gpu", "msl", "manifest"),
         lower=Lazy("smelt.backends.cuda.executable:lowered"),
         languages={"msl": Lazy("smelt.backends.cuda.executable:launch")},
-        strided=Lazy("smelt.backends.gpu.strided:WIDE_KERNELS"),
+        strided=Lazy("smelt.backends.cuda.strided:KERNELS"),
         missing=_missing(),
         details=Lazy("smelt.backends.cuda.executable:details"),
     )

@@ -23,6 +23,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, function_named
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Reduction
+from smelt.ir.places import Place
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
 
@@ -84,7 +85,7 @@ class Layout(NamedTuple):
         return Aval((size,), dtypes.int32 if self.bits == 32 else dtypes.int64)
 
 
-class _Kernels:
+class Kernels:
     """See `smelt.backends.strided.StridedKernels`. `lacking`: numbers that no kernel computes with, by name."""
 
     def __init__(self, *lacking: str):
@@ -118,13 +119,17 @@ class _Kernels:
         layout = Layout(letters, len(gathered), len(rows), threads, bits)
         return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
 
+    def product(
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+    ) -> Executable | None:
+        return None
+
     def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         assert isinstance(kernel, GpuExecutable)
         kernel.launch(arguments, results)
 
 
-METAL_KERNELS: StridedKernels = _Kernels("float64", "complex128")
-WIDE_KERNELS: StridedKernels = _Kernels("complex128")
+METAL_KERNELS: StridedKernels = Kernels("float64", "complex128")
 
 
 def _letter(full: bool, is_operand: bool, step: int, columns: int) -> str:
@@ -195,25 +200,31 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
     names = ["table", *map(argument_name, body.arguments), *(f"out{i}" for i in range(len(body.returns)))]
     k, (table, *arrays) = module.start("strided", [layout.table, *avals], names, body.mlir.location, body)
 
-    def number(i: int) -> Scalar:
-        return k.convert(k.read(table, k.const(i, INDEX)), INDEX)
+    def number(i: int, name: str) -> Scalar:
+        with k.named(name):
+            return k.convert(k.read(table, k.const(i, INDEX)), INDEX)
 
     loops, count = layout.loops, len(body.arguments)
-    *extents, columns = [number(i) for i in range(loops + 1)]
-    places = [[number(loops + 1 + (loops + 2) * i + j) for j in range(loops + 2)] for i in range(len(arrays))]
+    *extents, columns = [number(i, name) for i, name in enumerate(["extent"] * loops + ["columns"])]
+    parts = ["start", *["stride"] * loops, "step"]
+    places = [
+        [number(loops + 1 + len(parts) * i + j, name) for j, name in enumerate(parts)] for i in range(len(arrays))
+    ]
 
     def placed(row: Scalar) -> list[Placed]:
         positions: list[Scalar] = []
         for extent in reversed(extents[1:]):
-            row, position = k.op("arith.divui", [row, extent], INDEX), k.op("arith.remui", [row, extent], INDEX)
+            with k.named("position"):
+                row, position = (k.op(f"arith.{name}", [row, extent], INDEX) for name in ("divui", "remui"))
             positions.insert(0, position)
         positions[:0] = [row] if extents else []
         found = []
         for memory, letter, (base, *strides) in zip(arrays, layout.letters, places):
-            for position, stride in zip(positions, strides):
-                base = base + position * stride
-            step = {CONTIGUOUS: 1, APART: strides[-1]}.get(letter)
-            found.append(Placed(memory, base, step))
+            with k.named("first"):
+                for position, stride in zip(positions, strides):
+                    base = base + position * stride
+            steps: dict[str, Scalar | int] = {CONTIGUOUS: 1, APART: strides[-1]}
+            found.append(Placed(memory, base, steps.get(letter)))
         return found
 
     rows = functools.reduce(lambda a, b: a * b, extents) if extents else k.const(1, INDEX)
@@ -226,7 +237,7 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
             memories[dtype, n] = k.shared(threads // module.gpu.simd, dtype)
         return memories[dtype, n]
 
-    def row(at: Scalar) -> None:
+    def of_group(at: Scalar) -> None:
         found = placed(at)
         _RowOfThreads(threads, shared, k, stages, found[:count], found[count:], (zero, columns)).emit()
 
@@ -234,23 +245,27 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
         """The first operand where the indices say."""
         base = found[0].base
         for i in range(layout.gathered):
-            most, step = (number(layout.table.size - 2 * (layout.gathered - i) + j) for j in (0, 1))
+            first = layout.table.size - 2 * (layout.gathered - i)
+            most, step = number(first, "most"), number(first + 1, "step")
             index = found[count - layout.gathered + i]
             base = base + _clamped(k, k.read(index.memory, index.base), most) * step
         return [found[0]._replace(base=base), *found[1:]]
 
-    def element(at: Scalar) -> None:
-        column = k.op("arith.remui", [at, columns], INDEX) if extents else at
-        found = placed(k.op("arith.divui", [at, columns], INDEX) if extents else zero)
+    def of_thread(at: Scalar) -> None:
+        with k.named("row"):
+            row = k.op("arith.divui", [at, columns], INDEX) if extents else zero
+        with k.named("column"):
+            column = k.op("arith.remui", [at, columns], INDEX) if extents else at
+        found = placed(row)
         alone = [Placed(place.memory, place.at(column), None) for place in found]
         if layout.gathered:
             alone = shifted(alone)
         _OneElement(k, stages, alone[:count], alone[count:], (zero, zero)).emit()
 
     if stages.reductions:
-        k.for_(k.group(), rows, row, step=groups)
+        k.for_(k.group(), rows, of_group, step=groups)
     else:
-        k.for_(k.grid_position(), rows * columns, element, step=groups * threads)
+        k.for_(k.grid_position(), rows * columns, of_thread, step=groups * threads)
     k.finish("strided", (groups, 1, 1), (threads, 1, 1), 0, 0, 0, source_lines(body.ops))
     return k, avals
 

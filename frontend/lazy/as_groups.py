@@ -46,28 +46,69 @@ def copy_of(aval: Aval, place: Place) -> Group:
     return Group(_text([aval.dtype], [], 0, True), aval.shape, 0, [Laid(place, True)])
 
 
+class Loop(NamedTuple):
+    """One or more axes of a product: its extent, and how far neighbours are apart in the two operands."""
+
+    extent: int
+    left: int
+    right: int
+
+
+class Product(NamedTuple):
+    """The axes of a product of two arrays: of batches, of the left operand alone, of the right one, and summed ones."""
+
+    batch: list[Loop]
+    rows: list[Loop]
+    columns: list[Loop]
+    depth: list[Loop]
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Product:
+        """That of a ``dot_general`` of arrays that lie there."""
+        (lhs, rhs), (left, right) = avals, [p.strides for p in places]
+        batch, depth = (
+            [Loop(lhs.shape[i], left[i], right[j]) for i, j in zip(attrs[f"lhs_{name}"], attrs[f"rhs_{name}"])]
+            for name in ("batch", "contracting")
+        )
+        alone = [
+            [a for a in range(x.ndim) if a not in (*attrs[f"{side}_batch"], *attrs[f"{side}_contracting"])]
+            for x, side in ((lhs, "lhs"), (rhs, "rhs"))
+        ]
+        rows = [Loop(lhs.shape[a], left[a], 0) for a in alone[0]]
+        columns = [Loop(rhs.shape[a], 0, right[a]) for a in alone[1]]
+        return cls(batch, rows, columns, depth)
+
+    @property
+    def size(self) -> int:
+        """Multiplications."""
+        return math.prod([loop.extent for part in self for loop in part])
+
+    def matrices(self) -> list[Loop] | None:
+        """One loop for each kind of axis; None where the axes of one lie in no such way."""
+        found = []
+        for loops in self:
+            merged = Loop(1, 0, 0)
+            for loop in loops:
+                if loop.extent == 1:
+                    continue
+                fits = merged.left == loop.extent * loop.left and merged.right == loop.extent * loop.right
+                if merged.extent > 1 and not fits:
+                    return None
+                merged = Loop(merged.extent * loop.extent, loop.left, loop.right)
+            found.append(merged)
+        return found
+
+
 def product_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
     """A product of matrices as a sum along the last axes of its space; None for other ops, and where tiles pay."""
     if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
         return None
-    (lhs, rhs), (left, right) = avals, [list(p.strides) for p in places]
-    free = [
-        [a for a in range(x.ndim) if a not in (*batch, *contracting)]
-        for x, batch, contracting in (
-            (lhs, attrs["lhs_batch"], attrs["lhs_contracting"]),
-            (rhs, attrs["rhs_batch"], attrs["rhs_contracting"]),
-        )
-    ]
-    axes = [(lhs.shape[i], left[i], right[j]) for i, j in zip(attrs["lhs_batch"], attrs["rhs_batch"])]
-    axes += [(lhs.shape[i], left[i], 0) for i in free[0]] + [(rhs.shape[j], 0, right[j]) for j in free[1]]
-    summed = [
-        (lhs.shape[i], left[i], right[j]) for i, j in zip(attrs["lhs_contracting"], attrs["rhs_contracting"])
-    ]
-    space, *strides = (tuple(x) for x in zip(*axes, *summed, (1, 0, 0)))  # an axis at least
-    if not 0 < math.prod(space) <= MOST_WORK:
+    product = Product.of(attrs, avals, places)
+    if not 0 < product.size <= MOST_WORK:
         return None
+    space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))
     laid = [Laid(Place(p.offset, s), True) for p, s in zip(places, strides)]
-    return Group(_product_text(lhs.dtype), space, len(summed) + 1, laid)
+    return Group(_product_text(avals[0].dtype), space, len(product.depth) + 1, laid)
 
 
 def gather_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:

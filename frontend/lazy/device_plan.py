@@ -20,6 +20,7 @@ from smelt.ir.dialect import context
 from smelt.ir.kinds import Fusible
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
+from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.places import Place, viewed
 from smelt.ir.settings import settings
 from smelt.ir.strided import with_layout
@@ -27,7 +28,7 @@ from smelt.ir.symbolic import has_symbol
 from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
 
-from .as_groups import WAYS, copy_of
+from .as_groups import WAYS, Product, copy_of
 from .static_keys import attribute_key
 from .strided import Kernel, StridedProgram, StridedStep, kernels
 
@@ -37,6 +38,8 @@ _REASON = "sizes change"
 _single = LruCache(weigh=lambda program: program.nbytes)
 
 
+#: Multiplications from which on a product is the work of the device's library, where there is one.
+LIBRARY_WORK = 1 << 20
 #: How often a plan had an op with certain sizes, as a kernel for all. After so many it gets a program of its own.
 MANY = 64
 _met = LruCache(weigh=lambda _: 500)
@@ -181,6 +184,18 @@ class DevicePlan:
             lasting.update(dead)
             self.steps[n] = launch._replace(dead=dead)
 
+    def _in_order(self, x: _Array, first: Sequence[int]) -> _Array:
+        """The same array, whose elements lie in the order of its axes but for those that come first."""
+        order = [*first, *(a for a in range(x.aval.ndim) if a not in first)]
+        moved = x._replace(
+            aval=x.aval.with_shape([x.aval.shape[a] for a in order]),
+            place=Place(x.place.offset, tuple([x.place.strides[a] for a in order])),
+        )
+        found = self._fresh(moved.aval)
+        self._copy(moved, found)
+        strides = [found.place.strides[order.index(a)] for a in range(x.aval.ndim)]
+        return found._replace(aval=x.aval, place=Place(0, tuple(strides)))
+
     def _whole(self, x: _Array) -> _Array:
         """The same elements in memory of their own, in order."""
         if x.is_whole and x.aval.size == self._memories[x.memory].size:
@@ -206,7 +221,34 @@ class DevicePlan:
             return [found]
         if not any(aval.size for aval in avals):
             return [self._fresh(aval) for aval in avals]
-        return self._without_sizes(op, attrs, read, avals) or self._program(op, attrs, read, avals)
+        ways = (self._library_product, self._without_sizes, self._program)
+        return next(filter(None, (way(op, attrs, read, avals) for way in ways)))
+
+    def _library_product(
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
+    ) -> list[_Array]:  # fmt: skip
+        """A product by the device's library; nothing for other ops, for little work, and where there is none."""
+        if not isinstance(op, DotGeneral):
+            return []
+        product = Product.of(attrs, [x.aval for x in read], [x.place for x in read])
+        if product.size < LIBRARY_WORK:
+            return []
+        loops = product.matrices()
+        if loops is None:
+            read = [self._in_order(x, attrs[f"{side}_batch"]) for x, side in zip(read, ("lhs", "rhs"))]
+            loops = Product.of(attrs, [x.aval for x in read], [x.place for x in read]).matrices()
+            if loops is None:
+                return []
+        batch, rows, columns, depth = loops
+        strides = [(batch.left, rows.left, depth.left), (batch.right, depth.right, columns.right)]
+        operands = [(self._memories[x.memory], Place(x.place.offset, s)) for x, s in zip(read, strides)]
+        extents = batch.extent, rows.extent, columns.extent, depth.extent
+        program = self._kernels.product(avals[0].dtype, extents, operands)
+        if program is None:
+            return []
+        found = self._fresh(avals[0])
+        self.steps.append(Launch(program, None, _memories(read), _memories([found])))
+        return [found]
 
     def _without_sizes(
         self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cuda import products
 from smelt.ir.settings import override
 from smelt.lazy import device_plan, tiers
 
+from .fake_blas import FakeBlas
 from .fake_driver import FakeDriver
+from .fake_library import installed
 from .test_device import fake, gpu
 from .test_tiers import WAYS, expected, layer, numbers, on_device
 
@@ -113,3 +116,30 @@ def test_what_no_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(np.array(smelt.sort(part, axis=0)), np.sort(w[:n, :n], axis=0))
         total, _ = smelt.scan(lambda carry, x: (carry + x, x), smelt.zeros(n), part)
         np.testing.assert_allclose(np.array(total), w[:n, :n].sum(0), 1e-5, 1e-5)
+
+
+PRODUCTS = {
+    "matrices": ((6, 8), (8, 10), "ik,kj->ij"),
+    "transposed": ((8, 6), (10, 8), "ki,jk->ij"),
+    "batches": ((3, 6, 8), (3, 8, 10), "bik,bkj->bij"),
+    "heads": ((2, 6, 3, 8), (2, 7, 3, 8), "bihk,bjhk->bhij"),
+    "one row": ((1, 8), (8, 10), "ik,kj->ij"),
+    "two axes of rows": ((2, 6, 8), (8, 10), "aik,kj->aij"),
+    "two summed axes": ((6, 2, 8), (2, 8, 10), "iak,akj->ij"),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_large_products_are_the_library_s(name: str, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of parts of arrays, too: where their axes are no matrices, of copies."""
+    monkeypatch.setattr(device_plan, "LIBRARY_WORK", 0)
+    blas = FakeBlas(fake)
+    left, right, formula = PRODUCTS[name]
+    x, y = (numbers(*[d + 2 for d in shape]) for shape in (left, right))
+    i, j = (tuple([slice(1, d + 1) for d in shape]) for shape in (left, right))
+    with installed(monkeypatch, products, {"cublasLt": blas}):
+        a, b = on_device(x), on_device(y)
+        with override(tier="strided"):
+            found = np.array(smelt.einsum(formula, a[i], b[j]))
+    np.testing.assert_allclose(found, np.einsum(formula, x[i], y[j]), 1e-4, 1e-4)
+    assert len(blas.products) == 1

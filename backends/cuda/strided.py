@@ -1,0 +1,54 @@
+"""Kernels for all sizes on NVIDIA GPUs: those of Metal's text, and products by cuBLASLt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.ir.aval import Aval
+from smelt.ir.dtypes import DType
+from smelt.ir.places import Place
+from smelt.ir.settings import settings
+
+from ..buffer import Buffer
+from ..executable import Executable
+from ..gpu.library import Matrix, MatrixProduct
+from ..gpu.strided import Kernels
+from ..strided import StridedKernels
+from . import installed
+from .memory import MEMORY
+
+
+class LibraryProduct(Executable):
+    """A product that the library makes of parts of its arguments.
+
+    Args:
+        arguments: the types of all of their memory.
+        dtype: of the result.
+    """
+
+    def __init__(self, step: MatrixProduct, arguments: Sequence[Aval], dtype: DType):
+        super().__init__(list(arguments), [Aval((step.batch, step.rows, step.columns), dtype)])
+        self._plan = installed.plan(step)
+
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        found = MEMORY.empty(self.results[0])
+        self._plan.run([MEMORY.adopt(b).home.address for b in (*inputs, found)])
+        return [found]
+
+
+class _CudaKernels(Kernels):
+    def product(
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+    ) -> Executable | None:
+        _, rows, columns, _ = extents
+        places = [*(place for _, place in operands), Place(0, (rows * columns, columns, 1))]
+        lhs, rhs, out = [
+            Matrix(i, dtype.name, p.offset, (p.strides[0], p.strides[1], p.strides[2])) for i, p in enumerate(places)
+        ]
+        step = MatrixProduct(*extents, lhs, rhs, out, tf32=settings.tf32 and dtype.name == "float32")
+        if not (settings.libraries and installed.LIBRARY.takes(step)):
+            return None
+        return LibraryProduct(step, [aval for aval, _ in operands], dtype)
+
+
+KERNELS: StridedKernels = _CudaKernels("complex128")
