@@ -15,8 +15,8 @@ import numpy as np
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.places import Place
 from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
+from smelt.ir.strided_layout import StridedLayout
 
 if TYPE_CHECKING:
     from .buffer import Buffer
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Laid(NamedTuple):
     """An array of a kernel on a device: where it lies, and whether it is a full value."""
 
-    place: Place
+    place: StridedLayout
     full: bool
 
 
@@ -59,7 +59,7 @@ class StridedKernels(Protocol):
         ...
 
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
     ) -> Executable | None:
         """What makes products of matrices without a compile, by a library; None where there is no such thing.
 

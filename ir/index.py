@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Atom:
@@ -203,6 +203,18 @@ class Access:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guards", tuple(g for g in self.guards if not g.always_holds))
+
+
+class Piece(NamedTuple):
+    """What of a result is an operand's elements: every `step`-th from `start` on, along each axis.
+
+    Attributes:
+        operand: its number. A scalar fills the whole result, before the others.
+    """
+
+    operand: int
+    start: tuple[int, ...]
+    step: tuple[int, ...]
 
 
 #: Where an element of an array is: an index for each axis.

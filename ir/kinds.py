@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -52,18 +52,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Piece(NamedTuple):
-    """What of a result is an operand's elements: every `step`-th from `start` on, along each axis.
-
-    Attributes:
-        operand: its number. A scalar fills the whole result, before the others.
-    """
-
-    operand: int
-    start: tuple[int, ...]
-    step: tuple[int, ...]
-
-
 class Fusible(Op):
     """An op whose result elements can be computed one at a time."""
 
@@ -85,10 +73,6 @@ class Fusible(Op):
 
     def borders(self, index: Coordinates, operands: Avals, *_: Any, **attrs: Any) -> Sequence[tuple[Index, int]]:
         """Where elements beside each other are computed in different ways: from which number on of what."""
-        return ()
-
-    def pieces(self, operands: Avals, *_: Any, **attrs: Any) -> Sequence[Piece]:
-        """What the result is put together from, in order; nothing where it is more than that."""
         return ()
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.places import Place
 from smelt.ir.settings import settings
+from smelt.ir.strided_layout import StridedLayout
 
 from ..buffer import Buffer
 from ..executable import Executable
@@ -38,10 +38,10 @@ class LibraryProduct(Executable):
 
 class _CudaKernels(Kernels):
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
     ) -> Executable | None:
         _, rows, columns, _ = extents
-        places = [*(place for _, place in operands), Place(0, (rows * columns, columns, 1))]
+        places = [*(place for _, place in operands), StridedLayout(0, (rows * columns, columns, 1))]
         lhs, rhs, out = [
             Matrix(i, dtype.name, p.offset, (p.strides[0], p.strides[1], p.strides[2])) for i, p in enumerate(places)
         ]

@@ -23,9 +23,9 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Function, OpView, function_named
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Reduction
-from smelt.ir.places import Place
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.strided import CONTIGUOUS, REPEATED, ROW
+from smelt.ir.strided_layout import StridedLayout
 
 from ..buffer import Buffer
 from ..executable import Executable
@@ -120,7 +120,7 @@ class Kernels:
         return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
 
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, Place]]
+        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
     ) -> Executable | None:
         return None
 

@@ -15,10 +15,10 @@ from smelt.ir.kinds import Reduction
 from smelt.ir.op import Op
 from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.ops.indexing import Gather
-from smelt.ir.places import Place
 from smelt.ir.plain import plain_attrs
 from smelt.ir.scalar import compute_dtype
 from smelt.ir.strided import VERSION
+from smelt.ir.strided_layout import StridedLayout
 
 #: Multiplications up to which a product is a sum over a broadcast product: beyond, tiles are worth a program.
 MOST_WORK = 1 << 24
@@ -41,7 +41,7 @@ class Group(NamedTuple):
     gathered: Sequence[tuple[int, int]] = ()
 
 
-def copy_of(aval: Aval, place: Place) -> Group:
+def copy_of(aval: Aval, place: StridedLayout) -> Group:
     """The elements of an array, as they are."""
     return Group(_text([aval.dtype], [], 0, True), aval.shape, 0, [Laid(place, True)])
 
@@ -63,7 +63,7 @@ class Product(NamedTuple):
     depth: list[Loop]
 
     @classmethod
-    def of(cls, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Product:
+    def of(cls, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]) -> Product:
         """That of a ``dot_general`` of arrays that lie there."""
         (lhs, rhs), (left, right) = avals, [p.strides for p in places]
         batch, depth = (
@@ -99,7 +99,9 @@ class Product(NamedTuple):
         return found
 
 
-def product_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+def product_of(
+    op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+) -> Group | None:  # fmt: skip
     """A product of matrices as a sum along the last axes of its space; None for other ops, and where tiles pay."""
     if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
         return None
@@ -107,25 +109,29 @@ def product_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: 
     if not 0 < product.size <= MOST_WORK:
         return None
     space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))
-    laid = [Laid(Place(p.offset, s), True) for p, s in zip(places, strides)]
+    laid = [Laid(StridedLayout(p.offset, s), True) for p, s in zip(places, strides)]
     return Group(_product_text(avals[0].dtype), space, len(product.depth) + 1, laid)
 
 
-def gather_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+def gather_of(
+    op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+) -> Group | None:  # fmt: skip
     """Windows of an array; None for other ops."""
     if not isinstance(op, Gather):
         return None
     (x, *indices), sizes = avals, attrs["slice_sizes"]
     shape = indices[0].shape if indices else ()
     space = (*shape, *sizes)
-    at = Place(places[0].offset, (*[0] * len(shape), *places[0].strides))
-    laid = [at, *(Place(p.offset, (*p.strides, *[0] * len(sizes))) for p in places[1:])]
+    at = StridedLayout(places[0].offset, (*[0] * len(shape), *places[0].strides))
+    laid = [at, *(StridedLayout(p.offset, (*p.strides, *[0] * len(sizes))) for p in places[1:])]
     gathered = [(x.shape[a] - sizes[a], places[0].strides[a]) for a in attrs["axes"]]
     text = _text([a.dtype for a in avals], [], 0, True)
     return Group(text, space, 0, [Laid(p, True) for p in laid], gathered) if math.prod(space) else None
 
 
-def reduction_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[Place]) -> Group | None:
+def reduction_of(
+    op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+) -> Group | None:  # fmt: skip
     """A reduction over any axes; None for other ops, and of no elements."""
     if not isinstance(op, Reduction) or not avals[0].size:
         return None
@@ -134,7 +140,7 @@ def reduction_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places
     space, strides = (tuple([of[a] for a in order]) for of in (x.shape, at.strides))
     others = {name: value for name, value in attrs.items() if name != "axes"}
     steps = [[f"smelt.{op.name}", plain_attrs(others), [0], False]]
-    return Group(_text([x.dtype], steps, 1, False), space, len(summed), [Laid(Place(at.offset, strides), True)])
+    return Group(_text([x.dtype], steps, 1, False), space, len(summed), [Laid(StridedLayout(at.offset, strides), True)])
 
 
 @functools.lru_cache(maxsize=64)

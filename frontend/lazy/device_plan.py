@@ -17,13 +17,13 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
-from smelt.ir.kinds import Fusible
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.ops.contract import DotGeneral
-from smelt.ir.places import Place, viewed
+from smelt.ir.ops.movement import Assembly
 from smelt.ir.settings import settings
 from smelt.ir.strided import with_layout
+from smelt.ir.strided_layout import StridedLayout, viewed
 from smelt.ir.symbolic import has_symbol
 from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
@@ -50,7 +50,7 @@ class _Array(NamedTuple):
 
     memory: int
     aval: Aval
-    place: Place
+    place: StridedLayout
 
     @property
     def is_whole(self) -> bool:
@@ -163,7 +163,7 @@ class DevicePlan:
 
     def _fresh(self, aval: Aval) -> _Array:
         self._memories.append(aval)
-        return _Array(len(self._memories) - 1, aval, Place.contiguous(aval.shape))
+        return _Array(len(self._memories) - 1, aval, StridedLayout.contiguous(aval.shape))
 
     def _constant(self, x: Any) -> _Array:
         """An array of the host, whose elements are kept once."""
@@ -174,7 +174,7 @@ class DevicePlan:
         found = self._fresh(aval)
         self._constants[found.memory] = self._device.memory.adopt(Buffer.of(kept, aval))
         strides = [0 if n != m else step for n, m, step in zip(x.shape, kept.shape, found.place.strides)]
-        return _Array(found.memory, aval.with_shape(x.shape), Place(0, tuple(strides)))
+        return _Array(found.memory, aval.with_shape(x.shape), StridedLayout(0, tuple(strides)))
 
     def _let_go(self) -> None:
         lasting = {*range(self._inputs), *self._constants, *(x.memory for x in self._results)}
@@ -189,12 +189,12 @@ class DevicePlan:
         order = [*first, *(a for a in range(x.aval.ndim) if a not in first)]
         moved = x._replace(
             aval=x.aval.with_shape([x.aval.shape[a] for a in order]),
-            place=Place(x.place.offset, tuple([x.place.strides[a] for a in order])),
+            place=StridedLayout(x.place.offset, tuple([x.place.strides[a] for a in order])),
         )
         found = self._fresh(moved.aval)
         self._copy(moved, found)
         strides = [found.place.strides[order.index(a)] for a in range(x.aval.ndim)]
-        return found._replace(aval=x.aval, place=Place(0, tuple(strides)))
+        return found._replace(aval=x.aval, place=StridedLayout(0, tuple(strides)))
 
     def _whole(self, x: _Array) -> _Array:
         """The same elements in memory of their own, in order."""
@@ -213,10 +213,9 @@ class DevicePlan:
                 return [_Array(read[0].memory, avals[0], place)]
         if not read and op.kind == "movement":
             return [self._constant(op.reference(**attrs))]
-        pieces = op.pieces([x.aval for x in read], **attrs) if isinstance(op, Fusible) else ()
-        if pieces:
+        if isinstance(op, Assembly):
             found = self._fresh(avals[0])
-            for piece in pieces:
+            for piece in op.pieces([x.aval for x in read], **attrs):
                 self._fill(read[piece.operand], found, piece.start, piece.step)
             return [found]
         if not any(aval.size for aval in avals):
@@ -241,7 +240,7 @@ class DevicePlan:
                 return []
         batch, rows, columns, depth = loops
         strides = [(batch.left, rows.left, depth.left), (batch.right, depth.right, columns.right)]
-        operands = [(self._memories[x.memory], Place(x.place.offset, s)) for x, s in zip(read, strides)]
+        operands = [(self._memories[x.memory], StridedLayout(x.place.offset, s)) for x, s in zip(read, strides)]
         extents = batch.extent, rows.extent, columns.extent, depth.extent
         program = self._kernels.product(avals[0].dtype, extents, operands)
         if program is None:
@@ -270,7 +269,7 @@ class DevicePlan:
 
     def _fill(self, x: _Array, target: _Array, start: Sequence[int], step: Sequence[int]) -> None:
         if not x.aval.ndim and target.aval.ndim:
-            x = x._replace(aval=target.aval, place=Place(x.place.offset, (0,) * target.aval.ndim))
+            x = x._replace(aval=target.aval, place=StridedLayout(x.place.offset, (0,) * target.aval.ndim))
         self._copy(x, target._replace(place=target.place.part(start, step)))
 
     def _program(

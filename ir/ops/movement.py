@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError, ShapeError
-from ..index import Coordinates, Index, delinearize, linearize
-from ..kinds import Fetch, Fusible, Movement, Nullary, Piece, align_batch
+from ..index import Coordinates, Index, Piece, delinearize, linearize
+from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
 from ..op import (
     Avals,
     Batched,
@@ -314,21 +314,30 @@ class Reverse(Movement, name="reverse"):
         )
 
 
-class Pad(Fusible, name="pad"):
+class Assembly(Fusible):
+    """The result is put together from the operands: elements of each lie at places of their own."""
+
+    kind = "movement"
+    flops = 0.0
+    linearity = "jointly"
+
+    def pieces(self, operands: Avals, *_: Any, **attrs: Any) -> Sequence[Piece]:
+        """What it consists of, in order."""
+        raise NotImplementedError(f"smelt.{self.name}.pieces")
+
+
+class Pad(Assembly, name="pad"):
     """x with `low` and `high` elements of `value` around it and `interior` between its elements.
 
     ``%0 = "smelt.pad"(%x, %v) {low = array<i64: 1>, high = array<i64: 2>, interior = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>``
     """
 
-    kind = "movement"
-    flops = 0.0
     x: Operand
     value: Operand
     low: Ints
     high: Ints
     interior: Ints
     sizes = ("low", "high")
-    linearity = "jointly"
 
     def infer(self, x: Aval, value: Aval, *, low: Ints, high: Ints, interior: Ints) -> Aval:
         require(value.shape == (), "value must be a scalar")
@@ -409,18 +418,15 @@ def _padded(x: np.ndarray, value: np.ndarray, shape: tuple[int, ...], places: tu
     return out
 
 
-class Concatenate(Fusible, name="concatenate"):
+class Concatenate(Assembly, name="concatenate"):
     """x followed by y along one axis.
 
     ``%0 = "smelt.concatenate"(%x, %y) {axis = 0 : i64} : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>``
     """
 
-    kind = "movement"
     x: Operand
     y: Operand
     axis: Int
-    linearity = "jointly"
-    flops = 0.0
 
     def infer(self, x: Aval, y: Aval, *, axis: Int) -> Aval:
         require_axes((axis,), x.ndim, "axis")

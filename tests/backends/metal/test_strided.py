@@ -17,9 +17,9 @@ from smelt.backends.strided import Laid
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.op_program import OpProgram
-from smelt.ir.places import Place
 from smelt.ir.settings import override
 from smelt.ir.strided import module_of, with_layout
+from smelt.ir.strided_layout import StridedLayout
 from smelt.lazy.device_plan import DevicePlan, can_run
 from smelt.lazy.strided import kernels
 from smelt.runtime.compile import compile_anew
@@ -169,8 +169,8 @@ def test_texts(narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
          [[4, True], [3, False]]]
     )  # fmt: skip
     x, y = numbers(5, 130), numbers(130, 5, dtype=np.float16)
-    at = Laid(Place(0, (130, 1)), True), Laid(Place(0, (1, 5)), True)
-    results = Laid(Place(0, (130, 1)), True), Laid(Place(0, (1,)), False)
+    at = Laid(StridedLayout(0, (130, 1)), True), Laid(StridedLayout(0, (1, 5)), True)
+    results = Laid(StridedLayout(0, (130, 1)), True), Laid(StridedLayout(0, (1,)), False)
     binding = strided.METAL_KERNELS.bind((5, 130), 1, at, results)
     assert binding is not None
     assert strided.Layout.read(binding.layout).bits == (32 if narrow else 64)

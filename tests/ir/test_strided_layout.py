@@ -8,15 +8,15 @@ import pytest
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.op import get
-from smelt.ir.places import Place, viewed
+from smelt.ir.strided_layout import StridedLayout, viewed
 
 
-def place_of(x: np.ndarray, memory: np.ndarray) -> Place:
+def place_of(x: np.ndarray, memory: np.ndarray) -> StridedLayout:
     begin = x.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
-    return Place(begin // x.itemsize, tuple([s // x.itemsize for s in x.strides]))
+    return StridedLayout(begin // x.itemsize, tuple([s // x.itemsize for s in x.strides]))
 
 
-def same(a: Place, b: Place, shape: tuple[int, ...]) -> bool:
+def same(a: StridedLayout, b: StridedLayout, shape: tuple[int, ...]) -> bool:
     """Whether the elements are the same ones: strides along axes of one element mean nothing."""
     pairs = zip(a.strides, b.strides, shape, strict=True)
     return a.offset == b.offset and all(d == 1 or p == q for p, q, d in pairs)
@@ -51,7 +51,7 @@ def test_chains_of_views(seed: int) -> None:
         memory = np.arange(int(np.prod(shape := rng.integers(1, 6, rng.integers(0, 4)))), dtype=np.float32)
         x = memory.reshape(tuple(shape))
         place = place_of(x, memory)
-        assert place.is_whole(x.shape) and same(place, Place.contiguous(x.shape), x.shape)
+        assert place.is_whole(x.shape) and same(place, StridedLayout.contiguous(x.shape), x.shape)
         for _ in range(6):
             if x.size > 5000 or x.ndim > 6 or not x.ndim:  # of no axes NumPy gives numbers, in no memory
                 break
@@ -72,7 +72,7 @@ def test_chains_of_views(seed: int) -> None:
 
 def test_what_is_no_view() -> None:
     x = Aval((4, 4), dtypes.float32)
-    at = Place.contiguous(x.shape)
+    at = StridedLayout.contiguous(x.shape)
     assert viewed(get("exp"), {}, at, x, x) is None
     nothing = {"start": (0, 0), "stop": (0, 4), "stride": (1, 1)}
     assert viewed(get("slice"), nothing, at, x, x.with_shape((0, 4))) is None

@@ -1,4 +1,4 @@
-"""Where the elements of an array lie in memory, and of what are views of it."""
+"""Where the elements of an array lie in memory, as MLIR's ``strided<[…], offset: …>`` has it, and those of its views."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .op import Op
 from .ops.movement import Reshape, reshape_groups
 
 
-class Place(NamedTuple):
+class StridedLayout(NamedTuple):
     """Where an array lies in its memory, in elements.
 
     Attributes:
         offset: of its first element.
         strides: how far neighbours along each axis are apart.
 
-    >>> Place.contiguous((2, 3))
-    Place(offset=0, strides=(3, 1))
+    >>> StridedLayout.contiguous((2, 3))
+    StridedLayout(offset=0, strides=(3, 1))
     """
 
     offset: int
     strides: tuple[int, ...]
 
     @classmethod
-    def contiguous(cls, shape: Sequence[int]) -> Place:
+    def contiguous(cls, shape: Sequence[int]) -> StridedLayout:
         """That of an array that has memory to itself."""
         return cls(0, strides_of(shape))
 
@@ -37,21 +37,21 @@ class Place(NamedTuple):
         wanted = strides_of(shape)
         return self.offset == 0 and all(d == 1 or a == b for d, a, b in zip(shape, self.strides, wanted))
 
-    def part(self, start: Sequence[int], step: Sequence[int]) -> Place:
+    def part(self, start: Sequence[int], step: Sequence[int]) -> StridedLayout:
         """That of every so many-th element from one on, along each axis.
 
-        >>> Place.contiguous((4, 6)).part((1, 0), (1, 2))
-        Place(offset=6, strides=(6, 2))
+        >>> StridedLayout.contiguous((4, 6)).part((1, 0), (1, 2))
+        StridedLayout(offset=6, strides=(6, 2))
         """
         offset = self.offset + sum(a * s for a, s in zip(start, self.strides))
-        return Place(offset, tuple(n * s for n, s in zip(step, self.strides)))
+        return StridedLayout(offset, tuple(n * s for n, s in zip(step, self.strides)))
 
-    def reshaped(self, old: tuple[int, ...], new: tuple[int, ...]) -> Place | None:
+    def reshaped(self, old: tuple[int, ...], new: tuple[int, ...]) -> StridedLayout | None:
         """That of the same elements in another shape; None where no strides serve.
 
-        >>> Place.contiguous((2, 6)).reshaped((2, 6), (2, 3, 2))
-        Place(offset=0, strides=(6, 2, 1))
-        >>> Place(0, (1, 2)).reshaped((2, 6), (12,)) is None
+        >>> StridedLayout.contiguous((2, 6)).reshaped((2, 6), (2, 3, 2))
+        StridedLayout(offset=0, strides=(6, 2, 1))
+        >>> StridedLayout(0, (1, 2)).reshaped((2, 6), (12,)) is None
         True
         """
         strides = [0] * len(new)
@@ -64,10 +64,10 @@ class Place(NamedTuple):
             for a in reversed(wanted):
                 strides[a] = step
                 step *= new[a]
-        return Place(self.offset, tuple(strides))
+        return StridedLayout(self.offset, tuple(strides))
 
 
-def viewed(op: Op, attrs: Mapping[str, Any], at: Place, operand: Aval, result: Aval) -> Place | None:
+def viewed(op: Op, attrs: Mapping[str, Any], at: StridedLayout, operand: Aval, result: Aval) -> StridedLayout | None:
     """Where the result of an op lies, if it is a view of its operand, which lies there; None where it is not."""
     if not isinstance(op, Movement) or not result.size:
         return None
@@ -81,4 +81,4 @@ def viewed(op: Op, attrs: Mapping[str, Any], at: Place, operand: Aval, result: A
         if None in steps:
             return None
         strides.append(sum(n * step for n, step in zip(steps, at.strides) if n))
-    return Place(offset, tuple(strides))
+    return StridedLayout(offset, tuple(strides))
