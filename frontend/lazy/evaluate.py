@@ -122,7 +122,7 @@ class _Known:
         structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
         is_shared: whether it is.
         ops: how many there are to compile, once that matters.
-        in_small_pieces: whether calls of compiled functions leave only pieces between them that never become programs.
+        in_small_pieces: whether no part of it ever becomes a program; see `_in_small_pieces`.
     """
 
     __slots__ = ("in_small_pieces", "is_shared", "ops", "structure")
@@ -359,7 +359,10 @@ def _ends(order: Sequence[Node]) -> Iterator[int]:
 
 
 def _in_small_pieces(order: Sequence[Node]) -> bool:
-    """Whether there are calls of compiled functions, and each piece between them is run op by op in any case."""
+    """Whether all is done by libraries, which a program would call, too; or there are calls of compiled functions, and
+    each piece between them is run op by op in any case."""
+    if all(node.op.kind == "library" for node in order):
+        return True
     if not any(node.op is COMPILED for node in order):
         return False
     start = 0

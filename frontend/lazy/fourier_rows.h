@@ -123,9 +123,10 @@ static VECTOR *NAME(lanes)(const NAME(Passes) *by, VECTOR *x, VECTOR *y)
         case 3: NAME(pass)(3, x, y, m, s, w, NULL); break;
         case 4: NAME(pass)(4, x, y, m, s, w, NULL); break;
         case 8: NAME(pass)(8, x, y, m, s, w, NULL); break;
-        default:
-            NAME(pass)(r, x, y, m, s, w + 2 * r, w);
-            w += 2 * r;
+        case 5: NAME(pass)(5, x, y, m, s, w + 10, w), w += 10; break;
+        case 7: NAME(pass)(7, x, y, m, s, w + 14, w), w += 14; break;
+        case 11: NAME(pass)(11, x, y, m, s, w + 22, w), w += 22; break;
+        default: NAME(pass)(13, x, y, m, s, w + 26, w), w += 26;
         }
         w += 2 * (r - 1) * m;
         s *= r;

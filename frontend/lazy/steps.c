@@ -5,16 +5,21 @@
 /* Arguments for which a call needs no memory of its own. */
 #define USUAL_ARGUMENTS 24
 
-/* The error of a step, with the op and the line where there was no memory. */
+/* The error of a step, with the op and the line where these are told. */
 static void explain(Plan *self, Py_ssize_t i)
 {
-    if (!PyErr_ExceptionMatches(PyExc_MemoryError))
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
         return;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     PyObject *op = PyTuple_GET_ITEM(self->prepared[i], 8), *where = self->nodes[i]->where;
     PyObject *better = PyObject_CallFunctionObjArgs(step_failed, op, error, where ? where : Py_None, NULL);
+    if (better == error) { /* with its traceback */
+        Py_DECREF(better);
+        PyErr_Restore(type, error, trace);
+        return;
+    }
     if (better != NULL)
         PyErr_SetObject((PyObject *)Py_TYPE(better), better);
     Py_XDECREF(better);

@@ -19,7 +19,10 @@ import numpy as np
 
 from smelt.ir import error_functions, host_calls, locks
 from smelt.ir.aval import Aval
+from smelt.ir.errors import SmeltError
 from smelt.ir.host_loops import loops
+from smelt.ir.interpreter import shown_line
+from smelt.ir.kinds import Library
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
 from smelt.runtime import Buffer, Executable
@@ -39,6 +42,10 @@ SPREADS = 1
 REPEATS = 2
 #: It gives a list of results, not one:
 SEVERAL = 4
+
+#: Elements of operands with which a library's op is a call. What takes longer is better claimed by the thread that
+#: evaluates it, so that others wait for it.
+MOST_LIBRARY_ELEMENTS = 1 << 19
 
 #: Arguments that the call of an op has at most; that of a function has any number.
 MOST_ARGUMENTS = 20
@@ -107,7 +114,12 @@ def _prepare(
         return False
     if op is ALIAS:
         return Prepared(None, None, (), None, 0, 0.0, 0.0, next(numbers), op, 1)
-    called = call_of(op, attrs, operands, node.avals[0])
+    called: Called | None
+    if op.kind != "library":
+        called = call_of(op, attrs, operands, node.avals[0])
+    else:
+        short = sum([x.size for x in operands]) <= MOST_LIBRARY_ELEMENTS
+        called = (_computed, op, (attrs,), None, SEVERAL * (op.num_results > 1)) if short else None
     if called is None:
         return False
     step = RecordedNode(node, op, attrs, inputs, node.avals, None)
@@ -128,6 +140,14 @@ def call_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], result: Ava
         return rule, op, tuple(attrs.values()), tuple(attrs) or None, 0
     manner = SPREADS * call.spreads + REPEATS * call.repeats
     return call.function, None, call.extra, None, manner  # type: ignore[return-value]
+
+
+def _computed(op: Library, *given: Any) -> Any:
+    """The results of an op that a library computes, from its operands and attributes; the plan adds the user's line to
+    an error."""
+    *operands, attrs = given
+    found = op.compute(operands, attrs)
+    return found[0] if len(found) == 1 else list(found)
 
 
 def _prepare_program(step: RecordedNode) -> Prepared | Literal[False]:
@@ -249,8 +269,10 @@ class Plan:
             operands = [_value(x, results) for x in self._operands[i]]
             try:
                 results[i] = operands[0] if self._short[i] else _called(prepared, operands)
-            except MemoryError as error:
-                raise out_of_memory(node.op, error, node.where) from None
+            except Exception as error:
+                if (better := _failed(node.op, error, node.where)) is error:
+                    raise
+                raise better from None
             del operands
             for x in self._operands[i]:
                 if isinstance(x, tuple):
@@ -370,8 +392,12 @@ def referred_besides(lists: Iterable[Sequence[Ref]], counts: Callable[[Node], bo
     return found
 
 
-def _failed(op: Op, error: MemoryError, where: Any) -> Exception:
-    return out_of_memory(op, error, where)
+def _failed(op: Op, error: Exception, where: Any) -> Exception:
+    """The error of a step, with the op where there was no memory, and the user's line."""
+    if op.tells_line and isinstance(error, SmeltError):
+        error.args = (f"{error}{shown_line(where)}",)
+        return error
+    return out_of_memory(op, error, where) if isinstance(error, MemoryError) else error
 
 
 if core.native is not None:
