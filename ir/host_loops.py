@@ -19,6 +19,7 @@ class HostLoops:
         random_words: fills an array from keys; the second argument says whether with numbers of 64 bits.
         small_matrices: factors; see `small_matrices.c`.
         radix: sorts rows, or gives their order; see `radix.c`.
+        write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
     """
 
     vector_bytes: int = 16
@@ -28,6 +29,7 @@ class HostLoops:
     random_words: Callable[[np.ndarray, bool, np.ndarray], None] | None = None
     small_matrices: Callable[..., bool] | None = None
     radix: Callable[..., None] | None = None
+    write_rows: Callable[..., None] | None = None
 
 
 loops = HostLoops()

@@ -14,16 +14,18 @@ import numpy as np
 from .host_loops import loops
 from .host_memory import empty
 
-#: Rows of the largest matrices that are taken.
-MOST = 16
-#: Matrices from which on it pays.
-FEW = 4
+#: Rows of the largest matrices that are taken, and of those of which eigenvalues or singular values are: these are by
+#: Jacobi's rotations, which take more work.
+MOST, MOST_ROTATED = 32, 16
+#: Matrices from which on it pays; one does as well where functions say so, of so many rows at most.
+FEW, ALONE = 4, 16
 _CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _QR, _SVD, _LU = range(9)
 
 
-def _fits(a: np.ndarray, few: int = FEW) -> bool:
-    m, n = a.shape[-2:]
-    fits = a.dtype.char in "fd" and 0 < m <= MOST and 0 < n <= MOST and math.prod(a.shape[:-2]) >= few
+def _fits(a: np.ndarray, few: int = FEW, most: int = MOST) -> bool:
+    least, largest = min(a.shape[-2:]), max(a.shape[-2:])
+    few = few if largest <= ALONE else FEW
+    fits = a.dtype.char in "fd" and 0 < least and largest <= most and math.prod(a.shape[:-2]) >= few
     return fits and loops.small_matrices is not None
 
 
@@ -82,7 +84,7 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
 
 def eigh(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Eigenvalues and eigenvectors of the lower triangles; of one matrix too: LAPACK's vectors may point elsewhere."""
-    if not _fits(a, few=1):
+    if not _fits(a, few=1, most=MOST_ROTATED):
         return None
     values, vectors = empty(a.shape[:-1], a.dtype), empty(a.shape, a.dtype)
     return (values, vectors) if _run(_EIGH, 1, a, vectors[:0], values, vectors) else None
@@ -114,7 +116,7 @@ def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """U, singular values and Vᵀ, of one matrix too: LAPACK's, of those not of full rank, may point elsewhere."""
     *lead, m, n = a.shape
-    if not _fits(a, few=1) or (full and m != n):
+    if not _fits(a, few=1, most=MOST_ROTATED) or (full and m != n):
         return None
     if m < n:  # of the transposed matrix
         found = svd(a.swapaxes(-1, -2), full)

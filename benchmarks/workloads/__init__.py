@@ -21,3 +21,4 @@ from . import linear_algebra as linear_algebra  # isort: skip
 from . import fourier as fourier  # isort: skip
 from . import ordered as ordered  # isort: skip
 from . import few_rows as few_rows  # isort: skip
+from . import families as families  # isort: skip

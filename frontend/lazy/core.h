@@ -5,7 +5,7 @@
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
    `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
-   small matrices; radix.c: sorting; core.c: the module.
+   small matrices; radix.c: sorting; written_rows.c: scattering; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -96,6 +96,9 @@ SHARED PyObject *radix(PyObject *module, PyObject *args);
 
 /* small_matrices.c */
 SHARED PyObject *small_matrices(PyObject *module, PyObject *args);
+
+/* written_rows.c */
+SHARED PyObject *write_rows(PyObject *module, PyObject *args);
 
 /* core.c */
 SHARED Py_ssize_t slot_of(PyObject *type, const char *name);

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-#define MOST 16
+#define MOST 32
 #define SWEEPS 30
 
 enum { CHOLESKY, SOLVE, LOWER, UPPER, EIGH, DET, QR, SVD, LU };

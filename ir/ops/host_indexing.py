@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..aval import Aval
+from ..host_loops import loops
 from ..op import Avals, Ints
 
 
@@ -47,6 +48,14 @@ def with_rows(combine: np.ufunc | None, x: np.ndarray, updates: np.ndarray, *giv
 def write_rows(combine: np.ufunc | None, out: np.ndarray, updates: np.ndarray, *given: Any) -> None:
     """`with_rows` in the memory of x, which lies in row-major order."""
     *indices, extents = given
+    if not updates.size:
+        return
+    width = math.prod(out.shape[len(extents) :])
+    # NumPy does as well with single elements.
+    if loops.write_rows is not None and width > 1 and (combine is None or _is_combined(out.dtype)):
+        flat, lying = np.ascontiguousarray(_numbers(indices, extents)), np.ascontiguousarray(updates)
+        loops.write_rows(_bytes(out), _bytes(lying), flat, width, out.dtype.kind, out.itemsize, _MODES[combine])
+        return
     places, inside = [], None
     for i, d in zip(indices, extents):
         place = i.astype(np.int64, copy=False)
@@ -55,16 +64,38 @@ def write_rows(combine: np.ufunc | None, out: np.ndarray, updates: np.ndarray, *
             inside = fits if inside is None else inside & fits
         places.append(place)
     flat = _flat(places, extents).reshape(-1)
-    values = updates.reshape(flat.size, -1)
+    values = updates.reshape(flat.size, width)
     if inside is not None:
         flat, values = flat[inside.reshape(-1)], values[inside.reshape(-1)]
-    width = values.shape[1]
     if width > 1:
         flat = ((flat * width)[:, None] + np.arange(width)).reshape(-1)
     if combine is None:
         out.reshape(-1)[flat] = values.reshape(-1)
     else:
         combine.at(out.reshape(-1), flat, values.reshape(-1))
+
+
+#: What `write_rows` of the core calls what is done with elements.
+_MODES: dict[np.ufunc | None, int] = {None: 0, np.add: 1, np.multiply: 2, np.maximum: 3, np.minimum: 4}
+
+
+def _is_combined(dtype: np.dtype) -> bool:
+    """Whether the core combines elements of a type."""
+    return dtype.kind in "iu" or dtype.char in "fd"
+
+
+def _bytes(x: np.ndarray) -> np.ndarray:
+    """The memory of a contiguous array; some dtypes have no buffer of their own."""
+    return x.reshape(-1).view(np.uint8)
+
+
+def _numbers(indices: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:
+    """Row-major numbers of places; no place has -1."""
+    places = [i.astype(np.int64, copy=False).reshape(-1) for i in indices]
+    if len(places) == 1:
+        return places[0]
+    inside = np.logical_and.reduce([(place >= 0) & (place < d) for place, d in zip(places, extents)])
+    return np.where(inside, _flat(places, extents), -1)
 
 
 def _flat(places: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:

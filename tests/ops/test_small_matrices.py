@@ -25,9 +25,9 @@ def vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "vector_bytes", vector_bytes)
 
 
-def batches(dtype: Any) -> Iterator[tuple[int, int, np.ndarray, float]]:
+def batches(dtype: Any, most: int = small_matrices.MOST) -> Iterator[tuple[int, int, np.ndarray, float]]:
     """Sizes, random matrices, and what errors are allowed, for matrices that are not nearly singular."""
-    for n in (*range(1, 10), 12, 15, 16):
+    for n in (n for n in (*range(1, 10), 12, 15, 16, 17, 25, 32) if n <= most):
         for count in (4, 15, 16, 17, 40):
             yield n, count, rng.standard_normal((count, n, n)).astype(dtype), 200 * n * float(np.finfo(dtype).eps)
 
@@ -73,7 +73,7 @@ def test_triangular_systems(dtype: Any, upper: bool) -> None:
         hidden = np.where(triangle, a, np.nan).astype(dtype)  # the other triangle is not looked at
         for k in (1, 3, 16):
             b = rng.standard_normal((count, n, k)).astype(dtype)
-            for some in (slice(None), slice(1)):
+            for some in (slice(None), slice(1 if n <= small_matrices.ALONE else 4)):
                 found = small_matrices.solve_triangular(hidden[some], b[some], upper)
                 assert found is not None and found.dtype == dtype
                 wide = np.where(triangle, a[some].astype(np.float64), 0)
@@ -87,7 +87,7 @@ def test_lu_factors(dtype: Any) -> None:
         a[1] = 0
         a[2] = 1
         a[3, 0] = 0  # rows are exchanged
-        for some in (a, a[:1]):
+        for some in (a, a[: 1 if max(a.shape[1:]) <= small_matrices.ALONE else 4]):
             found = get("lu").host(some)
             small = small_matrices.lu(some)
             assert small is not None
@@ -101,7 +101,7 @@ def test_lu_factors(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", KINDS)
 def test_eigenvalues(dtype: Any) -> None:
-    for n, count, x, error in batches(dtype):
+    for n, count, x, error in batches(dtype, small_matrices.MOST_ROTATED):
         a = ((x + x.swapaxes(1, 2)) * dtype(10.0) ** rng.integers(-3, 4, (count, 1, 1))).astype(dtype)
         a[1] = 0
         a[2] = np.eye(n) * 3  # all values are the same
@@ -117,9 +117,10 @@ def test_eigenvalues(dtype: Any) -> None:
         near(values / scale[..., 0], expected / scale[..., 0], error)
 
 
-def rectangles(dtype: Any) -> Iterator[tuple[np.ndarray, float]]:
+def rectangles(dtype: Any, most: int = small_matrices.MOST) -> Iterator[tuple[np.ndarray, float]]:
     """Random matrices of any shape, and what errors are allowed."""
-    for m, n in ((1, 1), (2, 2), (3, 5), (5, 3), (1, 7), (7, 1), (8, 8), (16, 9), (9, 16), (16, 16)):
+    small = ((1, 1), (2, 2), (3, 5), (5, 3), (1, 7), (7, 1), (8, 8), (16, 9), (9, 16), (16, 16))
+    for m, n in (*small, *(((17, 17), (32, 20), (20, 32), (32, 32)) if most > 16 else ())):
         for count in (5, 16, 37):
             yield rng.standard_normal((count, m, n)).astype(dtype), 200 * max(m, n) * float(np.finfo(dtype).eps)
 
@@ -163,7 +164,7 @@ def test_orthogonal_and_triangular_factors(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", KINDS)
 def test_singular_values(dtype: Any) -> None:
-    for a, error in rectangles(dtype):
+    for a, error in rectangles(dtype, small_matrices.MOST_ROTATED):
         a *= (10.0 ** rng.integers(-5, 6, (len(a), 1, 1))).astype(dtype)
         a[0] = 0
         a[1] = 1  # of rank 1
@@ -207,7 +208,7 @@ def test_what_has_no_factor_is_lapacks() -> None:
     huge[:, 0, 1] = huge[:, 1, 0] = 5e29
     assert small_matrices.eigh(huge) is None
     np.testing.assert_allclose(np.asarray(smelt.linalg.eigh(smelt.array(huge))[0]), [[5e29, 1.5e30]] * 4, rtol=1e-5)
-    for other in (regular[:2], regular.astype(np.complex64), np.ones((9, 17, 17), np.float32), np.ones((9, 0, 0))):
+    for other in (regular[:2], regular.astype(np.complex64), np.ones((9, 33, 33), np.float32), np.ones((9, 0, 0))):
         assert small_matrices.cholesky(other) is None
 
 
@@ -215,7 +216,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
     good = (16, 0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())
     assert core.native.small_matrices(*good)
-    for place, value in {0: 48, 1: 9, 3: 17, 4: 0, 5: a[:4], 7: a[:4].copy()}.items():
+    for place, value in {0: 48, 1: 9, 3: 33, 4: 0, 5: a[:4], 7: a[:4].copy()}.items():
         with pytest.raises((ValueError, TypeError)):
             core.native.small_matrices(*good[:place], value, *good[place + 1 :])
     with pytest.raises(ValueError):
