@@ -25,7 +25,7 @@ _CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _QR, _SVD, _LU = range(9)
 def _fits(a: np.ndarray, few: int = FEW, most: int = MOST) -> bool:
     least, largest = min(a.shape[-2:]), max(a.shape[-2:])
     few = few if largest <= ALONE else FEW
-    fits = a.dtype.char in "fd" and 0 < least and largest <= most and math.prod(a.shape[:-2]) >= few
+    fits = a.dtype.char in "fd" and least > 0 and largest <= most and math.prod(a.shape[:-2]) >= few
     return fits and loops.small_matrices is not None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
 from smelt.ir.flags import flags_checked
+from smelt.ir.sorting import order_along, sorted_along
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
@@ -163,12 +164,30 @@ def unique_all(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueAll:
 
 def _unique(name: str, a: ArrayLike) -> UniqueAll:
     x = as_array(a)
-    _, *found = np.unique(
-        _sortable(name, x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
+    host = _sortable(name, x)
     kind = np.int32 if x.size < 2**31 else np.int64
-    first, inverse, counts = (from_host(np.asarray(part, kind).reshape(-1)) for part in found)
+    order = _order(host)
+    begins = _begins(host[order])
+    places = np.flatnonzero(begins)
+    inverse = np.empty(x.size, kind)
+    inverse[order] = np.cumsum(begins, dtype=kind) - 1
+    found = order[places], inverse, np.diff(places, append=x.size)
+    first, inverse, counts = (from_host(np.asarray(part, kind)) for part in found)
     return UniqueAll(take(to_shape(x, (x.size,)), first), first, to_shape(inverse, x.shape), counts)
+
+
+def _order(host: HostArray) -> HostArray:
+    """The indices that sort elements, equal ones in their order."""
+    if host.dtype.kind not in "biuf" or host.size >= 1 << 32:
+        return np.argsort(host, kind="stable")
+    return order_along(host, 0)
+
+
+def _begins(ordered: HostArray) -> HostArray:
+    """Which elements in order are not equal to the one before."""
+    found = np.ones(ordered.shape, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
+    return found
 
 
 def unique_counts(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueCounts:
@@ -203,7 +222,11 @@ def unique_values(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 3], dtype=int32)
     """
     check_stream(stream)
-    return _unique("unique_values", x).values
+    x = as_array(x)
+    if not x.dtype.is_integer:  # equal ones may have other signs, or payloads
+        return _unique("unique_values", x).values
+    ordered = sorted_along(_sortable("unique_values", x), 0)
+    return from_host(ordered[_begins(ordered)])
 
 
 @flags_checked

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, at_user_line
@@ -26,7 +28,7 @@ from ..functions.sorting import cumprod, cumsum
 from ..functions.special_parts import HALF_LOG_TAU, log1p_less, stirling_remainder
 from ..functions.transcendental import exp, log, log1p
 from ..lazy.arguments import dtype_of
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, convert, emit
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit
 from ..lazy.streams import check_stream
 from .keys import checked_key, split
 from .sampling import exponential as unit_exponential
@@ -62,16 +64,25 @@ def poisson(
     check_stream(stream)
     target, (mean,), shape = _parameters("poisson", dtype, shape, lam=lam)
     few, many = split(checked_key("poisson", key))
+    if isinstance(lam, (int, float)):  # one of the ways will do, and smaller means share their probabilities
+        if np.float32(lam) >= MEAN:
+            return convert(_poisson_by_trials(many, mean), target)
+        return convert(_poisson_by_sums(few, as_array(lam, mean.dtype), shape), target)
     large = mean >= MEAN
-    little = where(large, 1.0, maximum(mean, 0.0))
-    small = _inverted(few, exp(-little), lambda k: little.reshape((*shape, 1)) / k)
-    m = where(large, mean, MEAN)
-    b = 0.931 + 2.53 * sqrt(m)
-    a = -0.059 + 0.02483 * b
-    inverse = 1.1239 + 1.1328 / (b - 3.4)
-    most = m * 0 + 2.0**31
-    found = _refused(many, a, b, m + 0.43, 0.9277 - 3.6224 / (b - 2), inverse, most, lambda k: _log_poisson(k, m))
+    small = _poisson_by_sums(few, where(large, 1.0, maximum(mean, 0.0)), shape)
+    found = _poisson_by_trials(many, where(large, mean, MEAN))
     return convert(where(mean >= 0, where(large, found, small), math.nan), target)
+
+
+def _poisson_by_sums(key: array, mean: array, shape: tuple[int, ...]) -> array:
+    return _inverted(key, shape, exp(-mean), lambda k: mean.reshape((*mean.shape, 1)) / k)
+
+
+def _poisson_by_trials(key: array, mean: array) -> array:
+    b = 0.931 + 2.53 * sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    limit, factor = 0.9277 - 3.6224 / (b - 2), 1.1239 + 1.1328 / (b - 3.4)
+    return _refused(key, a, b, mean + 0.43, limit, factor, mean * 0 + 2.0**31, lambda k: _log_poisson(k, mean))
 
 
 def _log_poisson(k: array, m: array) -> array:
@@ -115,6 +126,7 @@ def binomial(
     seldom, rounds = where(large, 0.1, q).reshape((*shape, 1)), where(large, 1.0, count)
     small = _inverted(
         few,
+        shape,
         exp(rounds * log1p(-where(large, 0.1, q))),
         lambda k: maximum(rounds.reshape((*shape, 1)) - (k - 1), 0.0) / k * (seldom / (1 - seldom)),
     )
@@ -183,12 +195,13 @@ def _parameters(
     return target, found, whole
 
 
-def _inverted(key: array, first: array, ratio: Callable[[array], array]) -> array:
-    """Samples of the probabilities p(0) = `first` and p(k) = p(k - 1)·`ratio`(k), for k up to `VALUES`."""
+def _inverted(key: array, shape: tuple[int, ...], first: array, ratio: Callable[[array], array]) -> array:
+    """Samples of the probabilities p(0) = `first` and p(k) = p(k - 1)·`ratio`(k), for k up to `VALUES`. `first` is of the
+    shape of the samples, or one number."""
     k = convert(emit(ops["iota"], (), {"shape": (VALUES,), "axis": 0, "dtype": dtypes.int32}), first.dtype) + 1
     start = first.reshape((*first.shape, 1))
     below = start + start * cumsum(cumprod(ratio(k), -1), -1, inclusive=False)  # p(0) + … + p(k - 1)
-    drawn = uniform_unit(key, first.shape, first.dtype).reshape(start.shape)
+    drawn = uniform_unit(key, shape, first.dtype).reshape((*shape, 1))
     return total(convert(drawn >= below, first.dtype), -1)
 
 

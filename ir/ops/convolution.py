@@ -158,24 +158,34 @@ class ConvGeneral(Contraction, name="conv_general"):
                 kernel_dilation=kernel_dilation, input_dilation=window_strides, feature_groups=g,
             )  # fmt: skip
             return [found, None]
-        # The input's channels of a group are its batch, its batch the channels; the cotangent is the kernel.
-        n, per_group = x.shape[0], w.shape[-1]
-        seen = b.reshape_to(x, (*x.shape[:-1], g, per_group))
-        seen = b.transpose(seen, permutation=(last, *spatial, last - 1, 0))
-        seen = b.reshape_to(seen, (per_group, *x.shape[1:-1], g * n))
-        kernel = b.transpose(ct, permutation=(last - 1, *spatial, 0))
+        # The channels of a group of what is seen are its batch, its batch the channels; the other one is the kernel. The
+        # input is seen, but that of a transposed convolution, which has zeros between its elements: there the cotangent
+        # is, by windows that go the other way.
+        turned = math.prod(input_dilation) > math.prod(window_strides)
+        seen, kernel = (ct, x) if turned else (x, ct)
+        between, apart = (window_strides, input_dilation) if turned else (input_dilation, window_strides)
+        low = tuple(r - p for r, p in zip(reach, padding_low)) if turned else padding_low
         high = tuple(
             r + _spread(m, s) - p - _spread(d, e)
-            for r, m, s, p, d, e in zip(
-                reach, ct.shape[1:-1], window_strides, padding_low, x.shape[1:-1], input_dilation
-            )
+            for r, m, s, p, d, e in zip(reach, kernel.shape[1:-1], apart, low, seen.shape[1:-1], between)
         )
         found = b.conv_general(
-            seen, kernel,
-            window_strides=kernel_dilation, padding_low=padding_low, padding_high=high,
-            kernel_dilation=window_strides, input_dilation=input_dilation, feature_groups=g,
+            self._batch_as_channels(b, seen, g), b.transpose(kernel, permutation=(last - 1, *spatial, 0)),
+            window_strides=kernel_dilation, padding_low=low, padding_high=high,
+            kernel_dilation=apart, input_dilation=between, feature_groups=g,
         )  # fmt: skip
-        return [None, b.transpose(found, permutation=(last - 1, *spatial, 0))]
+        if not turned:
+            return [None, b.transpose(found, permutation=(last - 1, *spatial, 0))]
+        found = b.reshape_to(b.reverse(found, axes=spatial), (*found.shape[:-1], g, w.shape[-1]))
+        found = b.transpose(found, permutation=(last - 1, 0, *spatial, last))
+        return [None, b.reshape_to(found, w.shape)]
+
+    def _batch_as_channels(self, b: Builder, x: Value, groups: int) -> Value:
+        """N, spatial, groups·C → C, spatial, groups·N."""
+        spatial, last, per_group = tuple(range(1, x.ndim - 1)), x.ndim, x.shape[-1] // groups
+        x = b.reshape_to(x, (*x.shape[:-1], groups, per_group))
+        x = b.transpose(x, permutation=(last, *spatial, last - 1, 0))
+        return b.reshape_to(x, (per_group, *x.shape[1:-2], x.shape[-2] * x.shape[-1]))
 
     def _transposed_products(
         self, b: Builder, ct: Value, x: Value, w: Value, linear: Flags, strides: Ints

@@ -175,3 +175,30 @@ def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -
         call()
     assert isinstance(caught.value, smelt.SmeltError)
     assert re.search(rf"{re.escape(__file__)}:\d+$", str(caught.value))
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+def test_gradients_of_weights_where_the_input_is_spread(groups: int, stride: int, dilation: int) -> None:
+    """The inner product with any weights is that of the cotangent with what these give; in batches as alone."""
+    rng = np.random.default_rng(5)
+
+    def random(*shape: int) -> smelt.array:
+        return smelt.array(rng.standard_normal(shape), dtype=smelt.float64)
+
+    x, w, other = random(2, 5, 4, 2 * groups), random(2 * groups, 3, 2, 2), random(2 * groups, 3, 2, 2)
+    for low, high, kernel_dilation, flip in itertools.product((0, 1, 3), (0, 2), (1, 2), (False, True)):
+
+        def layer(w: smelt.array) -> smelt.array:
+            return smelt.conv_general(
+                x, w, stride, ([low] * 2, [high] * 2), kernel_dilation, dilation, groups, flip  # noqa: B023
+            )
+
+        if layer(w).size == 0:
+            continue
+        ct = random(*layer(w).shape)
+        of_weights = smelt.vjp(layer, [w], [ct])[1][0]
+        np.testing.assert_allclose((other * of_weights).sum(), (layer(other) * ct).sum(), rtol=1e-9, atol=1e-9)
+        several = smelt.vmap(lambda c: smelt.vjp(layer, [w], [c])[1][0])(smelt.stack([ct, 2 * ct]))
+        np.testing.assert_allclose(several[1], 2 * of_weights, rtol=1e-9, atol=1e-9)

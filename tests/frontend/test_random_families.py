@@ -229,3 +229,14 @@ def test_choice_and_shuffle() -> None:
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("mean", [0, 0.5, 4.0, 9.9999999999, 10, 50.0])
+def test_poisson_of_a_number_is_that_of_an_array(mean: float) -> None:
+    """Which way is taken is known beforehand then, and samples are the same."""
+    key = smelt.random.key(8)
+    np.testing.assert_array_equal(
+        smelt.random.poisson(mean, (500, 3), key=key),
+        smelt.random.poisson(smelt.full((3,), mean, smelt.float32), (500, 3), key=key),
+    )
+    assert smelt.random.poisson(mean, (), key=key).shape == () and smelt.random.poisson(mean, (0, 2)).size == 0

@@ -289,3 +289,31 @@ def test_searchsorted_with_an_order(side: Any) -> None:
     same(smelt.searchsorted(smelt.array(host), smelt.array(at), side=side, sorter=order), expected)
     with pytest.raises(ShapeError, match="sorter"):
         smelt.searchsorted(smelt.array(host), smelt.array(at), sorter=[0, 1])
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [smelt.bool_, smelt.int8, smelt.int16, smelt.int32, smelt.int64, smelt.uint64, smelt.float16, smelt.bfloat16,
+     smelt.float32, smelt.float64, smelt.complex64],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("size", [0, 1, 7, 20_000])
+def test_unique_in_each_dtype_is_numpys(dtype: Any, size: int) -> None:
+    rng = np.random.default_rng(3)
+    given = rng.integers(0, 2 if dtype is smelt.bool_ else 50, size).astype(np.float64)
+    if dtype.is_inexact:
+        for value in (np.nan, np.inf, -np.inf, -0.0):
+            given[rng.random(size) < 0.1] = value
+    x = smelt.array(given).astype(dtype)[::-1]
+    host = np.asarray(x.astype(smelt.float32) if dtype is smelt.bfloat16 else x)
+    _, first, inverse, counts = np.unique(
+        host, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    found = smelt.unique_all(x)
+    for got, expected in zip(found[1:], (first, inverse, counts)):
+        np.testing.assert_array_equal(got, expected.reshape(-1))
+    for values in (found.values, smelt.unique_values(x)):
+        assert values.dtype == dtype
+        got = np.asarray(values.astype(smelt.float32) if dtype is smelt.bfloat16 else values)
+        np.testing.assert_array_equal(got, host[first])
+        assert dtype.is_complex or (np.signbit(got[got == 0]) == np.signbit(host[first][got == 0])).all()

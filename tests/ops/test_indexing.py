@@ -11,6 +11,9 @@ from smelt.ir import dtypes
 from smelt.ir import op as op_module
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError
+from smelt.ir.host_loops import loops
+from smelt.ir.ops.host_indexing import write_rows
+from smelt.lazy import core
 
 from .rules import (
     Number,
@@ -231,3 +234,38 @@ def test_indexing_errors():
         run("scatter", x, np.ones((3, 1, 6), np.float32), index, axes=(0,), mode="add")
     with pytest.raises(DTypeError, match="dtype of x"):
         run("scatter", x, np.ones((3, 1, 5)), index, axes=(0,), mode="add")
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+@pytest.mark.parametrize("combine", [None, np.add, np.multiply, np.maximum, np.minimum])
+def test_rows_written_in_c_are_those_of_numpy(combine: np.ufunc | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that meet, rows that are not there, several indices, all dtypes, NaN and overflow; bit by bit."""
+    rng = np.random.default_rng(6)
+    names = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+    names += ["float16", "float32", "float64", "bool", "complex64"]
+    for dtype, (shape, lead) in itertools.product(names, (((7, 5), 1), ((3, 4, 5), 2), ((1, 9), 1), ((5, 0), 1))):
+        count = int(rng.integers(0, 40))
+        places = [rng.integers(-2, d + 2, count).astype(kind) for d, kind in zip(shape[:lead], ("int32", "int64"))]
+        x, updates = rng.standard_normal(shape) * 50, rng.standard_normal((count, *[1] * lead, *shape[lead:])) * 50
+        if np.dtype(dtype).kind == "f":
+            x[rng.random(shape) < 0.1], updates[rng.random(updates.shape) < 0.1] = np.nan, np.nan
+        with np.errstate(all="ignore"):
+            x, updates = x.astype(dtype), updates.astype(dtype)
+            found, expected = x.copy(), x.copy()
+            write_rows(combine, found, updates, *places, shape[:lead])
+            with monkeypatch.context() as without:
+                without.setattr(loops, "write_rows", None)
+                write_rows(combine, expected, updates, *places, shape[:lead])
+        np.testing.assert_array_equal(found, expected, err_msg=f"{dtype} {shape}")
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+def test_rows_that_do_not_fit_are_refused() -> None:
+    x, rows, places = np.zeros((4, 3), np.float32), np.ones((2, 3), np.float32), np.array([0, 9])
+    assert loops.write_rows is not None
+    loops.write_rows(x, rows, places, 3, "f", 4, 1)
+    np.testing.assert_array_equal(x.sum(1), [3, 0, 0, 0])
+    for changed in ({1: rows[:1]}, {2: places[:1]}, {3: 0}, {3: 5}, {4: "b"}, {5: 3}, {5: -4}, {6: 5}, {6: -1}):
+        given = [changed.get(i, v) for i, v in enumerate((x, rows, places, 3, "f", 4, 1))]
+        with pytest.raises(ValueError):
+            loops.write_rows(*given)
