@@ -21,4 +21,5 @@ from . import linear_algebra as linear_algebra  # isort: skip
 from . import fourier as fourier  # isort: skip
 from . import ordered as ordered  # isort: skip
 from . import few_rows as few_rows  # isort: skip
+from . import convolution_kinds as convolution_kinds  # isort: skip
 from . import families as families  # isort: skip

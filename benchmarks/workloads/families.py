@@ -266,7 +266,7 @@ _random(
     jax=lambda m: lambda x: (m.random.gamma(m.random.key(1), 2.0, (LONG,)) + x).mean(),
 )  # fmt: skip
 _random(
-    "poisson", "1,000,000 numbers of Poisson's distribution (4), their", 4.0,
+    "poisson", "1,000,000 numbers of Poisson's distribution (4)", 4.0,
     smelt=lambda m: lambda x: (m.random.poisson(4.0, shape=(LONG,)) + x).mean(),
     torch=lambda m: lambda x: (m.poisson(m.full((LONG,), 4.0)) + x).mean(),
     jax=lambda m: lambda x: (m.random.poisson(m.random.key(1), 4.0, (LONG,)) + x).mean(),
@@ -280,7 +280,7 @@ _random(
     ),
 )  # fmt: skip
 _random(
-    "permutation", "a permutation of 1,000,000, its first half's", 0.5,
+    "permutation", "half of a permutation of 1,000,000", 0.5,
     ours=lambda m: lambda x: (m.random.permutation(LONG)[: LONG // 2] / LONG + x).mean(),
     torch=lambda m: lambda x: (m.randperm(LONG)[: LONG // 2] / LONG + x).mean(),
     jax=lambda m: lambda x: (m.random.permutation(m.random.key(1), LONG)[: LONG // 2] / LONG + x).mean(),

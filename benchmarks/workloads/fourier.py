@@ -50,6 +50,7 @@ TRANSFORMS = {
     "fft-long": ("fft", (1 << 20,)),
     "rfft-long": ("rfft", (1 << 20,)),
     "fft-small": ("fft", (20_000, 16)),
+    "fft-1000": ("fft", (300, 1000)),
     "irfft-1024": ("irfft", (1024, 513)),
     "fft2": ("fft2", (8, 256, 256)),
     "rfft2": ("rfft2", (8, 256, 256)),

@@ -169,9 +169,9 @@ def _unique(name: str, a: ArrayLike) -> UniqueAll:
     order = _order(host)
     begins = _begins(host[order])
     places = np.flatnonzero(begins)
-    inverse = np.empty(x.size, kind)
-    inverse[order] = np.cumsum(begins, dtype=kind) - 1
-    found = order[places], inverse, np.diff(places, append=x.size)
+    ranks = np.empty(x.size, kind)
+    ranks[order] = np.cumsum(begins, dtype=kind) - 1
+    found = order[places], ranks, np.diff(places, append=x.size)
     first, inverse, counts = (from_host(np.asarray(part, kind)) for part in found)
     return UniqueAll(take(to_shape(x, (x.size,)), first), first, to_shape(inverse, x.shape), counts)
 

@@ -196,8 +196,8 @@ def _parameters(
 
 
 def _inverted(key: array, shape: tuple[int, ...], first: array, ratio: Callable[[array], array]) -> array:
-    """Samples of the probabilities p(0) = `first` and p(k) = p(k - 1)·`ratio`(k), for k up to `VALUES`. `first` is of the
-    shape of the samples, or one number."""
+    """Samples of the probabilities p(0) = `first` and p(k) = p(k - 1)·`ratio`(k), for k up to `VALUES`. `first` is of
+    the shape of the samples, or one number."""
     k = convert(emit(ops["iota"], (), {"shape": (VALUES,), "axis": 0, "dtype": dtypes.int32}), first.dtype) + 1
     start = first.reshape((*first.shape, 1))
     below = start + start * cumsum(cumprod(ratio(k), -1), -1, inclusive=False)  # p(0) + … + p(k - 1)
