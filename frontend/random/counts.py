@@ -118,29 +118,41 @@ def binomial(
     target, (count, chance), shape = _parameters("binomial", dtype, shape, n=n, p=p)
     few, many = split(checked_key("binomial", key))
     # the rarer outcome is counted
+    if isinstance(n, (int, float)) and isinstance(p, (int, float)):  # one of the ways will do
+        rounds, rate = np.floor(np.float32(n)), min(np.float32(p), np.float32(1) - np.float32(p))
+        if rounds * rate >= MEAN:
+            found = _binomial_by_trials(many, floor(count), where(chance > 0.5, 1 - chance, chance))
+        else:
+            found = _binomial_by_sums(few, as_array(rounds), as_array(rate), shape)
+        return convert(floor(count) - found if np.float32(p) > 0.5 else found, target)
     flipped = chance > 0.5
     q = where(flipped, 1 - chance, chance)
     known = (count >= 0) & (chance >= 0)
     count = maximum(floor(count), 0.0)
     large = count * q >= MEAN
-    seldom, rounds = where(large, 0.1, q).reshape((*shape, 1)), where(large, 1.0, count)
-    small = _inverted(
-        few,
-        shape,
-        exp(rounds * log1p(-where(large, 0.1, q))),
-        lambda k: maximum(rounds.reshape((*shape, 1)) - (k - 1), 0.0) / k * (seldom / (1 - seldom)),
-    )
-    trials, rate = where(large, count, 40.0), where(large, q, 0.5)
-    spread = sqrt(trials * rate * (1 - rate))
-    b = 1.15 + 2.53 * spread
-    a = -0.0873 + 0.0248 * b + 0.01 * rate
-    scale = (2.83 + 5.1 / b) * spread
-
-    mode = _log_binomial(floor((trials + 1) * rate), trials, rate)
-    center = trials * rate + 0.5
-    found = _refused(many, a, b, center, 0.92 - 4.2 / b, scale, trials, lambda k: _log_binomial(k, trials, rate) - mode)
+    small = _binomial_by_sums(few, where(large, 1.0, count), where(large, 0.1, q), shape)
+    found = _binomial_by_trials(many, where(large, count, 40.0), where(large, q, 0.5))
     found = where(large, found, small)
     return convert(where(known, where(flipped, count - found, found), math.nan), target)
+
+
+def _binomial_by_sums(key: array, n: array, p: array, shape: tuple[int, ...]) -> array:
+    rounds, seldom = (x.reshape((*x.shape, 1)) for x in (n, p))
+    return _inverted(
+        key,
+        shape,
+        exp(n * log1p(-p)),
+        lambda k: maximum(rounds - (k - 1), 0.0) / k * (seldom / (1 - seldom)),
+    )
+
+
+def _binomial_by_trials(key: array, n: array, p: array) -> array:
+    spread = sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    scale = (2.83 + 5.1 / b) * spread
+    mode = _log_binomial(floor((n + 1) * p), n, p)
+    return _refused(key, a, b, n * p + 0.5, 0.92 - 4.2 / b, scale, n, lambda k: _log_binomial(k, n, p) - mode)
 
 
 def _log_binomial(k: array, n: array, p: array) -> array:

@@ -240,3 +240,14 @@ def test_poisson_of_a_number_is_that_of_an_array(mean: float) -> None:
         smelt.random.poisson(smelt.full((3,), mean, smelt.float32), (500, 3), key=key),
     )
     assert smelt.random.poisson(mean, (), key=key).shape == () and smelt.random.poisson(mean, (0, 2)).size == 0
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 40, 1000.5])
+@pytest.mark.parametrize("p", [0.0, 0.2, 0.5, 0.7, 1.0])
+def test_binomial_of_numbers_is_that_of_arrays(n: float, p: float) -> None:
+    """As of Poisson's."""
+    key = smelt.random.key(8)
+    np.testing.assert_array_equal(
+        smelt.random.binomial(n, p, (300, 3), key=key),
+        smelt.random.binomial(smelt.full((3,), n, smelt.float32), smelt.array(p), (300, 3), key=key),
+    )
