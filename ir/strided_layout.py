@@ -1,4 +1,4 @@
-"""Where the elements of an array lie in memory, as MLIR's ``strided<[…], offset: …>`` has it, and those of its views."""
+"""Where the elements of an array lie in memory, as MLIR's ``strided<[…], offset: …>`` has it, and of its views."""
 
 from __future__ import annotations
 
