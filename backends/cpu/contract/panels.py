@@ -117,9 +117,10 @@ class _Panels(TiledKernel):
 
             k.loop(None, zero, wide, panel, step=self.width)
 
-        if not (isinstance(self.a, PairTile) and isinstance(self.b, PairTile)):
+        if not self.in_pairs:
             panels(steps, functools.partial(self.sides.accumulate, k))
             return
+        assert isinstance(self.a, PairTile) and isinstance(self.b, PairTile)
         pairs = k.op("arith.divui", [steps + 1, k.const(2, INDEX)], INDEX)
         rare = k.logical_or(self.a.has_subnormals(), self.b.has_subnormals())
         k.when(~rare, lambda: panels(pairs, functools.partial(multiply_pairs, k)))
