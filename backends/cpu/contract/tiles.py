@@ -4,7 +4,7 @@ A tile holds a block of an operand converted to the dtype of the sums (float32 f
 which it is multiplied. So an operand may lie in any order, be padded, or be an expression: it is computed block by
 block, and its array never exists. The sums of a block of the result lie in a tile too, where what follows the
 contraction reads them. Every sum is made by one thread, in an order that its shape alone decides: bits depend
-neither on threads nor on the machine.
+neither on threads nor on the machine, but for products of bfloat16 where that adds two at once (`pairs`).
 """
 
 from __future__ import annotations
