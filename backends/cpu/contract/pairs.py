@@ -156,7 +156,7 @@ class PairTile:
 
     def _interleave(self, pair: Scalar, positions: Scalar) -> None:
         """Two lines of the depth, their elements in turn."""
-        k, half = self.k, LANES // 2
+        k = self.k
         in_turn = [p // 2 + p % 2 * LANES for p in range(2 * LANES)]
 
         def vector(c: Scalar) -> None:
@@ -164,10 +164,10 @@ class PairTile:
             with k.vectors(LANES):
                 lines = [k.load_bits(self.tile.memory, at + n * self.pitch).mlir for n in (0, 1)]
                 for n in (0, 1):
-                    both = k.shuffled(*lines, in_turn[n * LANES : (n + 1) * LANES])
-                    k.store_stored(both, self.beside, at + c + n * 2 * half)
+                    both = k.shuffled(lines[0], lines[1], in_turn[n * LANES : (n + 1) * LANES])
+                    k.store_stored(both, self.beside, at + c + n * LANES)
 
-        k.loop(None, self.k.const(0, INDEX), positions, vector, step=LANES)
+        k.loop(None, k.const(0, INDEX), positions, vector, step=LANES)
 
     def _turn(self, positions: Scalar, pairs: Scalar) -> None:
         """Lines along the depth into lines across it, a square at a time."""
