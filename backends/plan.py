@@ -136,10 +136,23 @@ def parts_of(body: Function) -> list[list[tuple[int, int]]]:
     theirs. It stays whole where the parts would be many."""
     shape = body.returns[0].shape
     whole = [(0, extent) for extent in shape]
+    cuts = cuts_of(body)
+    long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
+    widened = [*cuts[:long], *map(_widened, cuts[long:])]
+    if any(len(at) > 2 for at in cuts[long:]) and all(len(at) == 2 for at in widened[long:]):
+        return [whole]
+    found = [list(itertools.pairwise(sorted(at))) for at in widened]
+    if not 1 < math.prod(map(len, found)) <= PARTS:
+        return [whole]
+    return [list(part) for part in itertools.product(*found)]
+
+
+def cuts_of(body: Function) -> list[set[int]]:
+    """Of each axis of a map, where elements on both sides are computed in different ways, and its ends."""
     plan = make_plan(body, None)
     axes = {name: axis for axis, (name, _) in enumerate(plan.kept_variables)}
     reads = collect_reads(body.ops, [(v, plan.places[v]) for v in body.returns])
-    cuts: list[set[int]] = [{0, extent} for extent in shape]
+    cuts: list[set[int]] = [{0, extent} for extent in body.returns[0].shape]
     for op in body.ops:
         if not isinstance(op.op, Fusible):
             continue
@@ -150,14 +163,7 @@ def parts_of(body: Function) -> list[list[tuple[int, int]]]:
                 at = border - index.const
                 if variable is not None and 0 < at <= variable.hi:
                     cuts[axes[variable.args[0]]].add(at)
-    long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
-    widened = [*cuts[:long], *map(_widened, cuts[long:])]
-    if any(len(at) > 2 for at in cuts[long:]) and all(len(at) == 2 for at in widened[long:]):
-        return [whole]
-    found = [list(itertools.pairwise(sorted(at))) for at in widened]
-    if not 1 < math.prod(map(len, found)) <= PARTS:
-        return [whole]
-    return [list(part) for part in itertools.product(*found)]
+    return cuts
 
 
 def _widened(cuts: set[int]) -> set[int]:

@@ -230,6 +230,10 @@ class CpuKernel(VectorKernel):
         self._accessed = memory
         super().store_vector(x, memory, offset)
 
+    def store_stored(self, raw: Any, memory: Memory, offset: Scalar, past: bool = False) -> None:
+        self._accessed = memory
+        super().store_stored(raw, memory, offset, past)
+
     def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
         if self._lanes:
             same = self.the_same(x)

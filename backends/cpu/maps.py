@@ -15,6 +15,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from .donations import in_place
 from .kernel import CpuKernel, KernelModule, Memory
+from .lane_maps import build_lane_map
 from .loops import Nest, emit_nest
 from .schedules import ScheduledKernel, start_kernel
 from .short_maps import build_short_map
@@ -50,6 +51,9 @@ def build_map(module: KernelModule, name: str, body: Function) -> list[Scheduled
     """Every element of the outputs by itself, the innermost loop contiguous."""
     if body.returns[0].aval.size <= WHOLE:
         return [_build_part(module, name, body, [make_plan(body, None)])]
+    in_lanes = build_lane_map(module, name, body)
+    if in_lanes is not None:
+        return in_lanes
     plans = [make_plan(body, None, part) for part in parts_of(body)]
     if len(plans) == 1:
         return [_build_part(module, name, body, plans)]

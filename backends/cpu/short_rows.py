@@ -28,9 +28,10 @@ from .rows import is_line
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import LINE_BYTES, copy_out, follows, is_large
 
-#: LLVM reads as many rows side by side by itself where they are shorter than the shortest; longer ones fill vectors. To
-#: turn results back costs as much as to turn operands.
-SHORTEST, LONGEST, LONGEST_RESULTS = 7, 40, 16
+#: LLVM reads as many rows side by side by itself where they are shorter than the shortest, and a number of each is
+#: left; it does not where they are written, too. Longer ones fill vectors. To turn results back costs as much as to
+#: turn operands.
+SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 40, 16
 #: Elements of a block, and how many rows it has at least.
 BLOCK, FEWEST_ROWS = 1024, 64
 #: Lanes of a vector, at most.
@@ -69,7 +70,7 @@ def build_short_rows(
     if not loops or len(spaces) != 1 or is_line(plan):
         return None
     inner = fuse_variables(plan.spaces[next(iter(spaces))], plan.uses)
-    if len(inner) != 1 or not SHORTEST <= inner[0].extent <= LONGEST:
+    if len(inner) != 1 or not SHORTEST_RESULTS <= inner[0].extent <= LONGEST:
         return None
     lane, outer, length = loops[-1], loops[:-1], inner[0].extent
     rows = max(FEWEST_ROWS, BLOCK // length // LANES * LANES)
@@ -77,7 +78,7 @@ def build_short_rows(
         return None
     returned = [(v, plan.places[v]) for v in body.returns if plan.space_of.get(v) and not _is_reduced(v)]
     operands, results = (_turned(found, lane, inner[0]) for found in (plan.loads, returned))
-    if not operands or results is None or (results and length > LONGEST_RESULTS):
+    if not operands or results is None or (length > LONGEST_RESULTS if results else length < SHORTEST):
         return None
 
     k, outputs, lo, hi = start_kernel(module, name, body)

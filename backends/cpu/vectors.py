@@ -19,6 +19,8 @@ from smelt.ir.scalar_emitter import made_from
 
 #: Neighbours that lanes are chosen from, at most.
 WIDEST_LOAD = 64
+#: Elements of the vectors in which they are loaded.
+LOADED = 16
 #: Bytes of vectors that every processor interleaves by one instruction.
 INTERLEAVED_BYTES = 16
 #: As what elements are moved, by their bytes.
@@ -100,12 +102,42 @@ class VectorKernel(MemoryKernel):
         first, count = int(steps.min()), int(np.ptp(steps)) + 1
         if count > WIDEST_LOAD:
             raise KernelError(f"lanes {count} elements apart")
-        wide = mlir.ir.VectorType.get([count], self.storage(v.dtype), loc=self.location)
-        raw = self.load_stored(memory, self.index(offset + first), wide)
-        if count != self._lanes or (np.diff(steps) != 1).any():
-            kind, mask = self.shaped(self.storage(v.dtype)), self._i64s((steps - first).tolist())
-            raw = self.emit("vector.shuffle", [raw, raw], [kind], mask=mask).result
-        return self.from_storage(raw, v.dtype)
+        if count == self._lanes and (np.diff(steps) == 1).all():
+            kind = self.shaped(self.storage(v.dtype))
+            return self.from_storage(self.load_stored(memory, self.index(offset + first), kind), v.dtype)
+        return self.from_storage(self._chosen(memory, self.index(offset + first), steps - first, count), v.dtype)
+
+    def _chosen(self, memory: Memory, offset: Scalar, steps: np.ndarray, count: int) -> Any:
+        """Some of `count` neighbours, a lane each: whole vectors of these, the last of which ends where they do."""
+        size = min(LOADED, 1 << (count.bit_length() - 1))
+        kind = mlir.ir.VectorType.get([size], self.storage(memory.aval.dtype), loc=self.location)
+        starts = sorted({min(at, count - size) for at in range(0, count, size)})
+        parts = [self.load_stored(memory, offset + at, kind) for at in starts]
+        where = np.searchsorted(starts, steps, side="right") - 1
+        places, found = steps - np.array(starts)[where], None
+        for i in range(0, len(parts), 2):
+            pair = parts[i], parts[min(i + 1, len(parts) - 1)]
+            both = self.shuffled(*pair, np.where(where == i + 1, size + places, places).tolist())
+            mine = np.where(where >= i, self._lanes, 0) + np.arange(self._lanes)
+            found = both if found is None else self.shuffled(found, both, mine.tolist())
+        return found
+
+    def shuffled(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
+        """Some elements of two vectors as they are stored, numbered through."""
+        kind = mlir.ir.VectorType.get([len(lanes)], x.type.element_type, loc=self.location)
+        return self.emit("vector.shuffle", [x, y], [kind], mask=self._i64s(lanes)).result
+
+    def store_stored(self, raw: Any, memory: Memory, offset: Scalar, past: bool = False) -> None:
+        """A vector as it is stored, from `offset` on; `past` the caches, where a line of memory begins."""
+        attrs = {}
+        if past:
+            i64 = mlir.ir.IntegerType.get_signless(64, self.context)
+            size = memory.aval.dtype.size * raw.type.shape[0]
+            attrs = {
+                "nontemporal": mlir.ir.BoolAttr.get(True, self.context),
+                "alignment": mlir.ir.IntegerAttr.get(i64, size),
+            }
+        self.emit("vector.store", [raw, memory.memref, offset], [], **attrs)
 
     def load_stored(self, memory: Memory, offset: Scalar, kind: Any) -> Any:
         """Neighbours as they are stored, a vector of some type."""

@@ -39,7 +39,7 @@ from .special_parts import (
     polynomial,
     scaled_series,
 )
-from .transcendental import arctanh, cos, exp, log, log1p, sin
+from .transcendental import cos, exp, log, log1p, sin
 
 __all__ = [
     "digamma", "i0", "i0e", "i1", "i1e", "j0", "j1", "lgamma", "logit", "polygamma", "zeta",
@@ -75,10 +75,13 @@ def logit(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def _logit(x: array) -> array:
+    """Around 0.5 by how far x / (1 - x), or its inverse, is above 1; one log1p is for this and for elsewhere."""
     middle = absolute(x - 0.5) < 0.25
-    inside = where(middle, x, 0.5)
-    outside = where(middle, 0.25, x)
-    return where(middle, 2 * arctanh(2 * inside - 1), log(outside) - log1p(-outside))
+    inside, outside = where(middle, x, 0.5), where(middle, 0.25, x)
+    below = inside < 0.5
+    least = where(below, inside, 1 - inside)  # exact, as 1 - 2 * least is
+    found = log1p(where(middle, (1 - 2 * least) / least, -outside))
+    return where(middle, where(below, -found, found), log(outside) - found)
 
 
 @remembered

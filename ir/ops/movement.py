@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -393,18 +394,32 @@ class Pad(Assembly, name="pad"):
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,
         *, low: Ints, high: Ints, interior: Ints,
     ) -> Scalar:  # fmt: skip
-        source, inside = [], k.const(True, dtypes.bool_)
+        source, conditions = [], []
         for i, lo, m, d in zip(index, low, interior, operands[0].shape):
             shifted = i - lo
+            if shifted.hi < 0 or shifted.lo >= d + max(d - 1, 0) * m:
+                return fetch(1, ())
             if shifted.lo < 0:
-                inside = k.logical_and(inside, k.index(shifted) >= 0)
+                conditions.append(k.index(shifted) >= 0)
             if m:
-                inside = k.logical_and(inside, k.index((shifted + (m + 1) * lo) % (m + 1)).eq(0))
+                conditions.append(k.index((shifted + (m + 1) * lo) % (m + 1)).eq(0))
                 shifted = (shifted + (m + 1) * lo) // (m + 1) - lo
             if shifted.hi >= d:
-                inside = k.logical_and(inside, k.index(shifted) < d)
+                conditions.append(k.index(shifted) < d)
             source.append(shifted)
+        if not conditions:
+            return fetch(0, tuple(source))
+        inside = functools.reduce(k.logical_and, conditions)
         return k.guarded(inside, lambda: fetch(0, tuple(source)), lambda: fetch(1, ()), result.dtype)
+
+    def borders(
+        self, index: Coordinates, operands: Avals, *, low: Ints, high: Ints, interior: Ints
+    ) -> Sequence[tuple[Index, int]]:
+        return [
+            (i, at)
+            for i, lo, m, d in zip(index, low, interior, operands[0].shape) if not m
+            for at in (lo, lo + d) if i.lo < at <= i.hi
+        ]  # fmt: skip
 
 
 def _places(shape: Sequence[int], low: Ints, interior: Ints) -> tuple[slice, ...]:

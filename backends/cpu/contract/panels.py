@@ -5,9 +5,14 @@
     for depth of the tiles:
         for i in rows: for j in vectors:
             sum[i, j] = accumulate(sum[i, j], broadcast(a[i, depth]), b[depth, j])
+
+Where the processor multiplies pairs of bfloat16, a step of the depth is two (see `pairs`).
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
 
 from smelt.backends.contraction import Product
 from smelt.ir.scalar import INDEX, Scalar
@@ -15,12 +20,16 @@ from smelt.ir.scalar import INDEX, Scalar
 from ..kernel import KernelModule, Memory
 from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
+from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
 from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
 #: Rows of a block of the result, bytes of its columns, and bytes of its depth in a tile.
 BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
+
+#: Of a sum, and an element or a pair of each side: the sum with their product.
+Accumulate = Callable[[Scalar, Scalar, Scalar], Scalar]
 
 
 def build_panels(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
@@ -36,8 +45,10 @@ class _Panels(TiledKernel):
         self.height = rows_of(sides.rows.extent)
         self.vectors = 2 if has_wide_registers() and sides.columns.extent > self.lanes else 1
         self.width = self.lanes * self.vectors
+        self.in_pairs = k.checks is None and suits_pairs(product)
+        most = BLOCK_ROWS * 2 if self.in_pairs else BLOCK_ROWS  # of half the bytes
         for down, across in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
-            self.rows = Blocks.plan(rows, max(self.height, BLOCK_ROWS // down), self.height)
+            self.rows = Blocks.plan(rows, max(self.height, most // down), self.height)
             self.columns = Blocks.plan(columns, max(self.width, COLUMN_BYTES // size // across), self.width)
             if self.units >= ENOUGH_BLOCKS:
                 break
@@ -45,17 +56,24 @@ class _Panels(TiledKernel):
         depth = sides.merged(product.depth)
         once = self.columns.count == 1 and wide == self.width
         self.source = Source.of(k, sides.row_operand, rows, depth, self.dtype) if once else None
+        size = 2 if self.in_pairs else size
         few = not self.batch and self.columns.count == 1 and product.depth.extent * size <= DEPTH_BYTES
         # A block of columns that are to be turned has room of its own, unless it is made once.
         room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few else DEPTH_BYTES
         if self.source is not None:
-            room *= COLUMN_BYTES // size // wide
+            room *= COLUMN_BYTES // self.dtype.size // wide
         self.depth = Blocks.plan(depth, room // size, self.lanes)
         self.make_sums(tall, wide)
         left, right = sides.rows_along_depth is not False, sides.columns_along_depth is True
-        if self.source is None:
-            self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
-        self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
+        self.a: Tile | PairTile
+        self.b: Tile | PairTile
+        if self.in_pairs:
+            self.a = PairTile(k, sides.row_operand, self.rows, tall, self.depth, left, across=False)
+            self.b = PairTile(k, sides.column_operand, self.columns, wide, self.depth, right, across=True)
+        else:
+            if self.source is None:
+                self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
+            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
         #: Whether all blocks are made with the same columns, as those of a layer of few weights.
         self.same_columns = not self.batch and self.columns.count == self.depth.count == 1
 
@@ -72,7 +90,7 @@ class _Panels(TiledKernel):
         return self.a.memory, [first + i * self.a.strides[0] for i in range(self.height)], self.a.strides[1]
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
-        k, zero = self.k, self.k.const(0, INDEX)
+        k = self.k
         tall, wide = self.rows.elements(rows), self.columns.elements(columns)
         once = self.depth.count == 1
         if not once:
@@ -85,16 +103,30 @@ class _Panels(TiledKernel):
                 self._at = self.rows.first(k, rows), self.depth.first(k, depth)
             if not self.same_columns:
                 self.b.fill(columns, depth)
-            steps = self.depth.elements(depth)
-
-            def panel(c: Scalar) -> None:
-                k.loop(None, zero, tall, lambda r: self.inner(r, c, steps, once), step=self.height)
-
-            k.loop(None, zero, wide, panel, step=self.width)
+            self._multiply(tall, wide, self.depth.elements(depth), once)
 
         self.depth.run(k, block)
 
-    def inner(self, r: Scalar, c: Scalar, steps: Scalar, once: bool) -> None:
+    def _multiply(self, tall: Scalar, wide: Scalar, steps: Scalar, once: bool) -> None:
+        """Add the products of the tiles to the sums."""
+        k, zero = self.k, self.k.const(0, INDEX)
+
+        def panels(steps: Scalar, accumulate: Accumulate) -> None:
+            def panel(c: Scalar) -> None:
+                k.loop(None, zero, tall, lambda r: self.inner(r, c, steps, once, accumulate), step=self.height)
+
+            k.loop(None, zero, wide, panel, step=self.width)
+
+        if not self.in_pairs:
+            panels(steps, functools.partial(self.sides.accumulate, k))
+            return
+        assert isinstance(self.a, PairTile) and isinstance(self.b, PairTile)
+        pairs = k.op("arith.divui", [steps + 1, k.const(2, INDEX)], INDEX)
+        rare = k.logical_or(self.a.has_subnormals(), self.b.has_subnormals())
+        k.when(~rare, lambda: panels(pairs, functools.partial(multiply_pairs, k)))
+        k.when(rare, lambda: panels(pairs, functools.partial(multiply_in_float32, k)))
+
+    def inner(self, r: Scalar, c: Scalar, steps: Scalar, once: bool, accumulate: Accumulate) -> None:
         """The sums of a few rows and vectors over the depth of the tiles."""
         k, lanes, zero = self.k, self.lanes, self.k.const(0, INDEX)
         at = r * self.pitch + c
@@ -109,7 +141,7 @@ class _Panels(TiledKernel):
                 right = [k.load_vector(self.b.memory, line + j * lanes) for j in range(self.vectors)]
                 left = [self._spread(memory, at + d * apart) for at in lines]
                 pairs = [(x, y) for x in left for y in right]
-                return [self.sides.accumulate(k, total, x, y) for total, (x, y) in zip(sums, pairs)]
+                return [accumulate(total, x, y) for total, (x, y) in zip(sums, pairs)]
 
             for x, place in zip(k.for_(zero, steps, step, start), places):
                 k.store_vector(x, self.sums, place)

@@ -4,7 +4,7 @@ A tile holds a block of an operand converted to the dtype of the sums (float32 f
 which it is multiplied. So an operand may lie in any order, be padded, or be an expression: it is computed block by
 block, and its array never exists. The sums of a block of the result lie in a tile too, where what follows the
 contraction reads them. Every sum is made by one thread, in an order that its shape alone decides: bits depend
-neither on threads nor on the machine.
+neither on threads nor on the machine, but for products of bfloat16 where that adds two at once (`pairs`).
 """
 
 from __future__ import annotations
@@ -155,6 +155,7 @@ class Tile:
         along_depth: whether lines run along the depth.
         read_along_depth: whether the operand is read in that order. If its lines run across, blocks of it are
             transposed in registers.
+        dtype: as what elements are held, if not as what they are computed in.
 
     Attributes:
         strides: in memory, along the free loops and along the depth.
@@ -162,11 +163,11 @@ class Tile:
 
     def __init__(
         self, k: CpuKernel, operand: Operand, free: Blocks, positions: int, depth: Blocks, along_depth: bool,
-        read_along_depth: bool,
+        read_along_depth: bool, dtype: DType | None = None,
     ):  # fmt: skip
         self.k, self.operand, self.free, self.depth = k, operand, free, depth
         self.read_along_depth = read_along_depth
-        dtype = compute_dtype(operand.dtype)
+        dtype = dtype or compute_dtype(operand.dtype)
         self.lanes = lanes_of(dtype)
         self.steps, positions = up_to(depth.capacity, self.lanes), up_to(positions, self.lanes)
         self.memory, self.strides = self._room(positions, dtype, along_depth)
