@@ -55,7 +55,7 @@ def save(
             tensors[name] = _tensor(name, x)
     order = [tensors[name] for name in found if name in tensors]
     try:
-        with opened(file) as out:
+        with opened(file, ".gguf") as out:
             gguf.write_gguf(out, order, values)
     except FileFormatError as error:
         raise AttributeValueError(at_user_line(f"{_SAVE}: {error}")) from None
