@@ -150,7 +150,7 @@ def test_chosen_layers() -> None:
         (lambda: nn.QQLinear.from_linear(nn.Linear(64, 4)), AttributeValueError, "has a bias"),
         (
             lambda: nn.quantize(Network(), class_predicate=lambda path, module: path == "norm"),
-            AttributeValueError, "'norm', a LayerNorm, which cannot be quantized",
+            AttributeValueError, "'norm', a RMSNorm, which cannot be quantized",
         ),
         (
             lambda: nn.quantize(Network(), class_predicate=lambda path, module: 3),
