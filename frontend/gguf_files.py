@@ -37,9 +37,9 @@ def read(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DType]], dict[s
 
 
 def save(
-    opened: Callable[[File], AbstractContextManager[IO[bytes]]], file: File, arrays: Any, metadata: Any, types: Any
+    opened: Callable[[File, str], AbstractContextManager[IO[bytes]]], file: File, arrays: Any, metadata: Any, types: Any
 ) -> None:
-    """See `smelt.save_gguf`; `opened` makes the file."""
+    """See `smelt.save_gguf`; `opened` makes the file, with an end of its name."""
     for what, given in (("arrays", arrays), ("metadata", metadata), ("types", types)):
         if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
             raise TreeError(at_user_line(f"{_SAVE}: {what} must be a dict with names, is {shown(given)}"))

@@ -39,7 +39,7 @@ class _Local(threading.local):
 
 
 class Layout:
-    """How elements are laid out, for all threads. Attributes: of_mlx: not padded, and axes longer than six shortened."""
+    """How elements are laid out, for all threads. Attributes: of_mlx: not padded, and axes beyond six shortened."""
 
     of_mlx = False
 
