@@ -95,8 +95,8 @@ def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
     From then on dtypes and arrays print themselves as MLX's do (``mlx.core.float32``), arrays are of the class
-    ``mlx.core.array``, for whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is that
-    of MLX whose names these are.
+    ``mlx.core.array``, for whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is
+    that of MLX whose names these are.
 
     Raises:
         SettingError: MLX itself has been imported already.
