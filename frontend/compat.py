@@ -25,6 +25,7 @@ from smelt.ir.errors import SettingError, at_user_line
 
 from . import cuda, distributed, fast, linalg, metal, nn, optimizers, random, utils
 from .distributed import hosts
+from .lazy.printing import Layout
 from .nn import layers
 from .optimizers import schedulers
 
@@ -93,9 +94,9 @@ class _Finder(importlib.metadata.DistributionFinder):
 def install() -> None:
     """Make ``mlx``, ``mlx.core``, ``mlx.nn``, ``mlx.optimizers`` and ``mlx.utils`` names for smelt, for later imports.
 
-    From then on dtypes print themselves as MLX's do, ``mlx.core.float32``, arrays are of the class ``mlx.core.array``,
-    for whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is that of MLX whose names
-    these are.
+    From then on dtypes and arrays print themselves as MLX's do (``mlx.core.float32``), arrays are of the class
+    ``mlx.core.array``, for whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is
+    that of MLX whose names these are.
 
     Raises:
         SettingError: MLX itself has been imported already.
@@ -121,6 +122,7 @@ def install() -> None:
     if known is None:
         sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
+    Layout.of_mlx = True
     for kind in _PUBLIC:
         kind.__module__ = "mlx.core"
     smelt.__version__ = _VERSION

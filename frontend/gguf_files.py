@@ -37,9 +37,9 @@ def read(source: IO[bytes]) -> tuple[dict[str, tuple[np.ndarray, DType]], dict[s
 
 
 def save(
-    opened: Callable[[File], AbstractContextManager[IO[bytes]]], file: File, arrays: Any, metadata: Any, types: Any
+    opened: Callable[[File, str], AbstractContextManager[IO[bytes]]], file: File, arrays: Any, metadata: Any, types: Any
 ) -> None:
-    """See `smelt.save_gguf`; `opened` makes the file."""
+    """See `smelt.save_gguf`; `opened` makes the file, with an end of its name."""
     for what, given in (("arrays", arrays), ("metadata", metadata), ("types", types)):
         if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
             raise TreeError(at_user_line(f"{_SAVE}: {what} must be a dict with names, is {shown(given)}"))
@@ -55,7 +55,7 @@ def save(
             tensors[name] = _tensor(name, x)
     order = [tensors[name] for name in found if name in tensors]
     try:
-        with opened(file) as out:
+        with opened(file, ".gguf") as out:
             gguf.write_gguf(out, order, values)
     except FileFormatError as error:
         raise AttributeValueError(at_user_line(f"{_SAVE}: {error}")) from None

@@ -206,7 +206,7 @@ def save_gguf(
     """Write named arrays and metadata in the .gguf format.
 
     Args:
-        file: a path, to which nothing is added, or an open binary file.
+        file: a path, to which ``.gguf`` is added if it has no such end, or an open binary file.
         arrays: float16, bfloat16, float32, float64, or signed integers, of up to eight axes.
         metadata: texts, lists of texts, and numbers: scalars or arrays of one axis.
         types: how packed weights are written, by their name ``x.weight``: as "Q4_0", "Q4_1" or "Q8_0" with ``x.scales``

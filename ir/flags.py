@@ -21,12 +21,13 @@ def flag(name: str, what: str, value: Any) -> bool:
     """`value` as a bool: of a number or of an array of one element whether it is not zero.
 
     Raises:
-        ArgumentTypeError: it is neither true nor false, as are texts, lists, and arrays of several elements or none.
+        ArgumentTypeError: it is neither true nor false, as are texts, lists, dtypes, and arrays of several elements or
+        none.
     """
     if value is True or value is False:
         return value
     try:
-        if not hasattr(value, "__len__") or _of_one_number(value):
+        if _of_one_number(value) if hasattr(value, "__len__") else hasattr(value, "__bool__"):
             return bool(value)
     except SmeltError:  # the value is not known yet
         raise

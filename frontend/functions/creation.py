@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -219,6 +220,19 @@ def _lines(count: int, start: float, step: float, dtype: DType) -> array:
     return convert(found, dtype)
 
 
+def _stop_given(function: Callable[..., array]) -> Callable[..., array]:
+    """`function`, to which a start by name is a start: a number without a name may be the stop."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> array:
+        if "start" in kwargs and kwargs.get("stop") is None:
+            raise ArgumentTypeError(at_user_line("smelt.arange: start needs a stop"))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@_stop_given
 @remembered
 def arange(
     start: int | float | None = None,
@@ -237,7 +251,7 @@ def arange(
 
     Raises:
         AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
-        ArgumentTypeError: no number is given. DTypeError: bools.
+        ArgumentTypeError: no number is given, or `start=` alone. DTypeError: bools.
 
     >>> import smelt
     >>> smelt.arange(3)

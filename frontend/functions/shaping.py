@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir.errors import ShapeError, at_user_line, shown
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 
 from ..lazy import arrays
 from ..lazy.arguments import integer, word
@@ -329,10 +329,15 @@ def broadcast_to(a: ArrayLike, /, shape: Axes, *, stream: StreamOrDevice = None)
 def broadcast_shapes(*shapes: Axes) -> tuple[int, ...]:
     """The shape that all of these broadcast to.
 
+    Raises:
+        AttributeValueError: no shape is given. ShapeError: they do not broadcast.
+
     >>> import smelt
     >>> smelt.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
+    if not shapes:
+        raise AttributeValueError(at_user_line("smelt.broadcast_shapes: needs at least one shape"))
     return arrays.broadcast_shapes("broadcast_shapes", *[shape_tuple("broadcast_shapes", s) for s in shapes])
 
 

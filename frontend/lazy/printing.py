@@ -1,9 +1,9 @@
-"""How arrays print: NumPy's layout, with the dtype always shown."""
+"""How arrays print: NumPy's layout, with the dtype always shown; to programs written for MLX, MLX's layout."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +36,12 @@ class _Local(threading.local):
     """The options of the block that this thread is in."""
 
     options: PrintOptions | None = None
+
+
+class Layout:
+    """How elements are laid out, for all threads. Attributes: of_mlx: not padded, and axes beyond six shortened."""
+
+    of_mlx = False
 
 
 _options = PrintOptions()
@@ -107,13 +113,27 @@ def format_array(x: Any) -> str:
     host = x._host()
     if x.dtype is dtypes.bfloat16:
         host = host.astype(np.float32)
-    body = np.array2string(
-        host, separator=", ", prefix="array(", suffix=")", threshold=1000, edgeitems=3, floatmode="maxprec",
-        precision=6, formatter=_formatter(host),
-    )  # fmt: skip
-    if host.size == 0:
+    if Layout.of_mlx:
+        body = _listed(host, next(iter((_formatter(host) or {}).values()), str), len("array("))
+    elif host.size == 0:
         body = "[]" if host.shape == (0,) else f"[], shape={host.shape}"
+    else:
+        body = np.array2string(
+            host, separator=", ", prefix="array(", suffix=")", threshold=1000, edgeitems=3, floatmode="maxprec",
+            precision=6, formatter=_formatter(host),
+        )  # fmt: skip
     return f"array({body}, dtype={x.dtype.name})"
+
+
+def _listed(host: np.ndarray, shown: Callable[[Any], str], column: int) -> str:
+    """Nested lists that begin at a column, of axes longer than six the three elements at either end."""
+    if not host.ndim:
+        return shown(host[()])
+    n = len(host)
+    parts = [_listed(host[i], shown, column + 1) for i in (range(n) if n <= 6 else (0, 1, 2, -3, -2, -1))]
+    if n > 6:
+        parts.insert(3, "...")
+    return f"[{(', ' if host.ndim == 1 else ',' + chr(10) + ' ' * (column + 1)).join(parts)}]"
 
 
 def _formatter(host: np.ndarray) -> Any:

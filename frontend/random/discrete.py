@@ -176,7 +176,7 @@ def bernoulli(
     """True with probability p, as bool.
 
     Args:
-        p: a number, or a floating array that broadcasts to `shape`.
+        p: a floating-point number, or a floating array that broadcasts to `shape`.
         shape: of the result; that of `p` by default. key: None draws one from the global state.
 
     Raises:
@@ -187,8 +187,8 @@ def bernoulli(
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
-    if isinstance(p, (int, float)):
-        x = scalar_array(float(number("random.bernoulli", "p", p)), dtypes.float32)
+    if isinstance(p, float):
+        x = scalar_array(number("random.bernoulli", "p", p), dtypes.float32)
     else:
         x = as_array(p)
     if not x.dtype.is_float:

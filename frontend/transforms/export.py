@@ -84,10 +84,10 @@ def rebuilt(form: Any, found: Any) -> Any:
 
 
 def unpacked(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as the function gets them: as in MLX, a tuple of arrays, or a dict of arrays by name, or both, stand
-    for positional and named ones where they are all that is given."""
+    """Arguments as the function gets them: as in MLX, a tuple or list of arrays, or a dict of arrays by name, or both,
+    stand for positional and named ones where they are all that is given."""
     kwargs = dict(sorted(kwargs.items()))
-    kinds = tuple(map(type, args))
+    kinds = tuple(tuple if isinstance(x, (tuple, list)) else type(x) for x in args)
     if kwargs or kinds not in ((tuple,), (dict,), (tuple, dict)):
         return tuple(args), kwargs
     named = args[-1] if kinds[-1] is dict else {}
@@ -459,8 +459,8 @@ def export_function(
             ``"type"`` is ``"inputs"``, ``"keyword_inputs"``, ``"outputs"``, ``"constants"``, and ``"primitive"`` for
             each op.
         fun, shapeless, metadata: see `exporter`.
-        args, kwargs: arguments, or their types as `ShapeDtype`. As in MLX, a tuple of arrays and a dict of them by
-            name, if that is all, stand for positional and named arguments.
+        args, kwargs: arguments, or their types as `ShapeDtype`. As in MLX, a tuple or list of arrays and a dict of
+            them by name, if that is all, stand for positional and named arguments.
 
     Raises:
         AttributeValueError: metadata, but no file; with `shapeless`, a function that depends on sizes. Else what

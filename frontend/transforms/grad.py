@@ -353,7 +353,8 @@ def vjp(
 
     Args:
         fun: takes arrays (or trees), returns an array, a list of arrays, or a tree.
-        primals: a list or tuple with one entry an argument: where to differentiate.
+        primals: a list or tuple with one entry an argument: where to differentiate. Integers and bools are constants,
+            whose cotangents are zeros.
         cotangents: a list with one for each result, of its shape and dtype; for other trees of
             results a tree like it. Cotangents of integer results are ignored. If left out, a
             function of the cotangents is returned in place of the product.
@@ -365,7 +366,7 @@ def vjp(
 
     Raises:
         TreeError: numbers or trees that do not match. ShapeError, DTypeError: a cotangent that
-        does not fit its result, or a primal that is not floating point.
+        does not fit its result.
 
     Complex cotangents are adjoint to tangents: Re Σ conj(cotangent) · tangent is the same for results and primals.
 
@@ -404,7 +405,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_a
     Args:
         fun: takes arrays (or trees), returns an array, a list of arrays, or a tree.
         primals: a list or tuple with one entry an argument: where to differentiate.
-        tangents: one for each primal, of its tree, shapes and dtypes.
+        tangents: one for each primal, of its tree, shapes and dtypes. Those of integers and bools are ignored.
         has_aux: whether `fun` returns ``(results, aux)``; `aux` is then a third result.
 
     Returns:
@@ -412,7 +413,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Any, *, has_a
 
     Raises:
         TreeError: numbers or trees that do not match. ShapeError, DTypeError: a tangent that does
-        not fit its primal, or a primal that is not floating point.
+        not fit its primal.
 
     >>> import smelt
     >>> smelt.jvp(lambda x: x * x, [smelt.array(3.0)], [smelt.array(1.0)])

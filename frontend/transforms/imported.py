@@ -184,8 +184,8 @@ def _functions(sizes: Any, reader: ModuleReader) -> list[GraphFunction]:
 def import_function(file: Any, return_metadata: bool = False, *, custom_calls: Collection[str] = ()) -> Any:
     """A function that `export_function` or `exporter` has written, perhaps on another machine.
 
-    It takes what the exported one took, or as in MLX a tuple of arrays, a dict of them by name, or both; it can be
-    differentiated, mapped and compiled like any other. Nothing in the file is executed but ops of smelt.
+    It takes what the exported one took, or as in MLX a tuple or list of arrays, a dict of them by name, or both; it can
+    be differentiated, mapped and compiled like any other. Nothing in the file is executed but ops of smelt.
 
     Args:
         file: a path, or an open binary file that can seek.

@@ -223,7 +223,7 @@ def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) 
         recorded = record_primals("smelt.linearize", fun, primals, has_aux)
     f, variables, n = recorded.function, recorded.variables, len(recorded.outs)
     inputs = [*variables.refs, *f.captured]
-    halves = _halves(f, "jvp", {"wrt": tuple(range(len(variables.refs)))})
+    halves = _halves(f, "jvp", {"wrt": variables.wrt})
     if halves is None:
         outs, residuals = apply_function(f, [], inputs, recorded.avals), []
     else:
@@ -234,7 +234,7 @@ def linearize(fun: Callable[..., Any], /, *primals: Any, has_aux: bool = False) 
         given = variables.matching(tangents, "tangent")
         if halves is None:
             return recorded.rebuild(recorded.jvp(given)[n:])
-        return recorded.rebuild([wrap(r) for r in halves.second([*residuals, *(t._ref for t in given)])])
+        return recorded.rebuild([wrap(r) for r in halves.second([*residuals, *(given[k]._ref for k in variables.wrt)])])
 
     found = (recorded.rebuild(outs), f_jvp)
     return (*found, recorded.aux) if has_aux else found
@@ -246,14 +246,14 @@ def pullback(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any,
         recorded = record_primals("smelt.vjp", fun, primals, has_aux)
     f, variables, n = recorded.function, recorded.variables, len(recorded.outs)
     seeds = tuple(i for i, a in enumerate(recorded.avals) if a.dtype.is_inexact)
-    halves = _halves(f, "vjp", {"wrt": tuple(range(len(variables.refs))), "seeds": seeds})
+    halves = _halves(f, "vjp", {"wrt": variables.wrt, "seeds": seeds})
     assert halves is not None  # results never wait for cotangents
     values = halves.first([*variables.refs, *f.captured])
 
     def pull(cotangents: Any) -> list[Any]:
         given = [conjugated(ct) for ct in recorded.cotangents(cotangents)]
         found = halves.second([*values[n:], *(given[i]._ref for i in seeds)])
-        return variables.rebuild([conjugated(wrap(r)) for r in found])
+        return variables.rebuild(variables.completed([conjugated(wrap(r)) for r in found]))
 
     found = (as_listed(recorded, [wrap(r) for r in values[:n]]), pull)
     return (*found, recorded.aux) if has_aux else found

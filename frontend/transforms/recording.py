@@ -29,6 +29,7 @@ from ..lazy.graph import (
     state,
     traces,
 )
+from ..lazy.movement import filled
 
 
 class _Recording:
@@ -176,9 +177,10 @@ class Variables(tree.ArrayTree):
     Attributes:
         arrays: the caller's, in order. The function may update them in place: `refs` and `avals` are of before.
         paths: the expression for each, such as ``params['w']``.
+        wrt: which arrays are floating point. The others are constants; they may be there if `discrete`.
     """
 
-    def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]]):
+    def __init__(self, what: str, who: str, arguments: Sequence[tuple[str, Any]], discrete: bool = False):
         self.what, self.who, self.arguments = what, who, arguments
         super().__init__([value for _, value in arguments])
         self._refs: list[Ref] = super().refs
@@ -186,14 +188,15 @@ class Variables(tree.ArrayTree):
         self._paths: list[str] | None = None
         if len(self.places) != len(self.leaves) or not self.leaves:
             self._check_arrays()
-        for k, aval in enumerate(self.avals):
-            if not aval.dtype.is_inexact:
-                raise DTypeError(
-                    at_user_line(
-                        f"{what}: {self.paths[k]} of {who} is {aval}; derivatives are taken with respect to "
-                        "floating-point arrays: convert it with .astype(smelt.float32), or leave it out"
-                    )
+        self.wrt = tuple(k for k, aval in enumerate(self.avals) if aval.dtype.is_inexact)
+        if len(self.wrt) < len(self.avals) and not discrete:
+            k = next(k for k in range(len(self.avals)) if k not in self.wrt)
+            raise DTypeError(
+                at_user_line(
+                    f"{what}: {self.paths[k]} of {who} is {self.avals[k]}; derivatives are taken with respect to "
+                    "floating-point arrays: convert it with .astype(smelt.float32), or leave it out"
                 )
+            )
 
     def _check_arrays(self) -> None:
         for name, value in self.arguments:
@@ -225,6 +228,17 @@ class Variables(tree.ArrayTree):
             every = [p for name, value in self.arguments for p in tree.paths(value, name)]
             self._paths = [every[i] for i in self.places]
         return self._paths
+
+    @property
+    def wrt_avals(self) -> list[Aval]:
+        return [self.avals[k] for k in self.wrt]
+
+    def completed(self, found: Sequence[array]) -> list[array]:
+        """Cotangents of all arrays: those of `wrt` are given, those of constants are zeros."""
+        if len(found) == len(self.avals):
+            return list(found)
+        given = dict(zip(self.wrt, found))
+        return [given[k] if k in given else filled(a.shape, 0, a.dtype) for k, a in enumerate(self.avals)]
 
     def markers(self) -> list[array]:
         """New handles, so that what depends on the arguments can be told, and in-place updates stay inside."""
@@ -357,23 +371,25 @@ class Recorded:
 
     def vjp(self, cotangents: Sequence[array]) -> list[array]:
         """The results, then the cotangents of the variables."""
+        variables = self.variables
         seeds = tuple(i for i, y in enumerate(self.outs) if y.dtype.is_inexact)
         cotangents = [conjugated(ct) for ct in cotangents]
         found = apply_function(
             self.function,
-            [("vjp", {"wrt": tuple(range(len(self.variables.refs))), "seeds": seeds})],
-            [*self.variables.refs, *self.function.captured, *(cotangents[i]._ref for i in seeds)],
-            [*self.avals, *self.variables.avals],
+            [("vjp", {"wrt": variables.wrt, "seeds": seeds})],
+            [*variables.refs, *self.function.captured, *(cotangents[i]._ref for i in seeds)],
+            [*self.avals, *variables.wrt_avals],
         )
         n = len(self.outs)
-        return [*found[:n], *map(conjugated, found[n:])]
+        return [*found[:n], *variables.completed([conjugated(x) for x in found[n:]])]
 
     def jvp(self, tangents: Sequence[array]) -> list[array]:
         """The results, then their tangents."""
+        wrt = self.variables.wrt
         return apply_function(
             self.function,
-            [("jvp", {"wrt": tuple(range(len(self.variables.refs)))})],
-            [*self.variables.refs, *self.function.captured, *(t._ref for t in tangents)],
+            [("jvp", {"wrt": wrt})],
+            [*self.variables.refs, *self.function.captured, *(tangents[k]._ref for k in wrt)],
             [*self.avals, *self.avals],
         )
 
@@ -429,7 +445,7 @@ def record_primals(what: str, fun: Callable, primals: Any, has_aux: bool = False
     if not isinstance(primals, (list, tuple)):
         raise TreeError(at_user_line(f"{what}: the primals must be a list or tuple, found {article(primals)}"))
     who = name_of(fun)
-    variables = Variables(what, who, [(f"primal {i}", x) for i, x in enumerate(primals)])
+    variables = Variables(what, who, [(f"primal {i}", x) for i, x in enumerate(primals)], discrete=True)
     return Recorded(what, fun, variables, lambda values: fun(*values), has_aux)
 
 

@@ -86,6 +86,8 @@ DIFFERENCES = [
     Difference("mx.grad(lambda x: (x.sum(), x))(mx.array([1.0]))", "ValueError",
                "the first result, as by `value_and_grad`"),
     Difference("mx.grad(mx.sum)(mx.array([1, 2]))", "array([1, 1], dtype=int32)", "integers have no derivatives"),
+    Difference("mx.vjp(lambda x: 2 * x, [mx.array(1)], [mx.array(1)])[1][0]", "array(2, dtype=int32)",
+               "of `vjp` and `jvp` they are constants"),
     Difference("mx.grad(lambda x: nn.step(x).sum())(mx.array([1.0]))", "array([0], dtype=float32)",
                "nor have functions to integers"),
     Difference('mx.grad(lambda d: d["x"] * d["n"])({"x": mx.array(1.0), "n": 2})["n"]', "ValueError",

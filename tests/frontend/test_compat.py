@@ -275,3 +275,32 @@ except metadata.PackageNotFoundError:
     print("none")
 """
     assert _run("-c", code) == "0.32.4 True\n['mlx']\nnone\n"
+
+
+def test_arrays_print_as_those_of_mlx() -> None:
+    code = """
+import mlx.core as mx
+for x in ([1, 20, 3], [True, False], 2.5, [], [[], []], [1 - 2j], list(range(8)), [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]):
+    print(mx.array(x))
+print(mx.array([[1.5, 10]] * 7, mx.bfloat16))
+"""
+    assert _run("-c", code) == """array([1, 20, 3], dtype=int32)
+array([True, False], dtype=bool)
+array(2.5, dtype=float32)
+array([], dtype=float32)
+array([[],
+       []], dtype=float32)
+array([1-2j], dtype=complex64)
+array([0, 1, 2, ..., 5, 6, 7], dtype=int32)
+array([[[1, 2],
+        [3, 4]],
+       [[5, 6],
+        [7, 8]]], dtype=int32)
+array([[1.5, 10],
+       [1.5, 10],
+       [1.5, 10],
+       ...,
+       [1.5, 10],
+       [1.5, 10],
+       [1.5, 10]], dtype=bfloat16)
+"""

@@ -32,7 +32,7 @@ def saved(*args: Any, **kwargs: Any) -> io.BytesIO:
 def test_round_trips(dtype, shape, tmp_path):
     x = smelt.array(np.arange(int(np.prod(shape))).reshape(shape), dtype=dtype)
     smelt.save_gguf(tmp_path / "x", {"a.weight": x, "b": x})
-    for found in (smelt.load(tmp_path / "x"), smelt.load(saved({"a.weight": x, "b": x}), "gguf")):
+    for found in (smelt.load(tmp_path / "x.gguf"), smelt.load(saved({"a.weight": x, "b": x}), "gguf")):
         assert list(found) == ["a.weight", "b"]
         for y in found.values():
             assert y.dtype is dtype and y.shape == shape

@@ -55,8 +55,11 @@ class TestCreation:
     def test_range_by_keywords(self):
         assert smelt.arange(stop=3).tolist() == [0, 1, 2]
         assert smelt.arange(stop=6, step=2).tolist() == [0, 2, 4]
+        assert smelt.arange(start=1, stop=6, step=2).tolist() == [1, 3, 5]
         with pytest.raises(ArgumentTypeError):
             smelt.arange()
+        with pytest.raises(ArgumentTypeError, match="start needs a stop"):
+            smelt.arange(start=1, step=2)
 
     def test_bytes(self):
         found = smelt.array(b"abc")
@@ -464,3 +467,36 @@ def test_devices_and_empty_vectors_as_text():
     assert str(smelt.cpu) == "Device(cpu, 0)" and str(smelt.Stream(smelt.cpu)) == "Stream(Device(cpu, 0), 0)"
     assert str(smelt.zeros(0)) == "array([], dtype=float32)"
     assert str(smelt.zeros((2, 0))) == "array([], shape=(2, 0), dtype=float32)"
+
+
+class TestArgumentsThatMlxRefuses:
+    @pytest.mark.parametrize("call", [
+        lambda: smelt.linspace(0, 1, 3, smelt.float16),  # was the place of the dtype
+        lambda: smelt.sum(smelt.ones(2), None, smelt.float32),
+        lambda: smelt.quantized_matmul(smelt.ones(2), smelt.ones(2), smelt.ones(2), smelt.ones(2), smelt.float32),
+    ])  # fmt: skip
+    def test_a_dtype_is_no_bool(self, call):
+        with pytest.raises(ArgumentTypeError, match=r"must be a bool, is smelt\.float"):
+            call()
+
+    def test_no_shapes(self):
+        with pytest.raises(ValueError, match="at least one shape"):
+            smelt.broadcast_shapes()
+
+    def test_integer_probabilities(self):
+        for p in (0, 1, True, smelt.array([0, 1])):
+            with pytest.raises(ValueError, match="must be floating"):
+                smelt.random.bernoulli(p)
+        assert not smelt.random.bernoulli(0.0).item()
+
+
+def test_a_list_of_arrays_stands_for_the_arguments_of_an_exported_function(tmp_path):
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 5.0])
+    path = tmp_path / "f.mlxfn"
+    for given in ([x, y], (x, y)):
+        smelt.export_function(path, lambda a, b: b - a, given)
+        f = smelt.import_function(path)
+        for found in (f(x, y), f([x, y]), f((x, y))):
+            assert [r.tolist() for r in found] == [[2.0, 3.0]]
+    smelt.export_function(path, lambda a, b: b - a, [x], {"b": y})
+    assert smelt.import_function(path)([x], {"b": y})[0].tolist() == [2.0, 3.0]

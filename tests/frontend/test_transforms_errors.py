@@ -48,7 +48,7 @@ MISTAKES: dict[str, tuple[Callable, type, tuple[str, ...]]] = {
     "vjp shape": (lambda: smelt.vjp(total, [X], [X]), Shape, ("cotangent", "f32[2]", "f32[]")),
     "vjp dtype": (lambda: smelt.vjp(lambda x: x, [X], [INTS]), DType, ("cotangent", "i32[2]", "f32[2]")),
     "vjp primals": (lambda: smelt.vjp(total, {"x": X}, [ONE]), Tree, ("list or tuple", "a dict")),
-    "vjp of ints": (lambda: smelt.vjp(total, [INTS], [ONE]), DType, ("primal 0", "i32[2]")),
+    "hessian of ints": (lambda: smelt.hessian(total)(INTS), DType, ("argument 0", "i32[2]")),
     "vjp tree": (
         lambda: smelt.vjp(lambda x: {"y": [x]}, [X], {"y": X}), Tree, ("result['y']", "a list", "an array")
     ),

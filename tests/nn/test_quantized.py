@@ -149,6 +149,10 @@ def test_chosen_layers() -> None:
         (lambda: nn.quantize(nn.Sequential(nn.Embedding(4, 64)), quantize_input=True), AttributeValueError, "integers"),
         (lambda: nn.QQLinear.from_linear(nn.Linear(64, 4)), AttributeValueError, "has a bias"),
         (
+            lambda: nn.quantize(Network(), class_predicate=lambda path, module: path == "norm"),
+            AttributeValueError, "'norm', a RMSNorm, which cannot be quantized",
+        ),
+        (
             lambda: nn.quantize(Network(), class_predicate=lambda path, module: 3),
             ArgumentTypeError, "must return a bool or a dict",
         ),

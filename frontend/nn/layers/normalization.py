@@ -8,7 +8,7 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 
 from .base import Module
 
@@ -138,7 +138,8 @@ class GroupNorm(Module):
         weight: [dims], ones at first. bias: [dims], zeros at first.
 
     Raises:
-        ShapeError: when called with channels that are not `num_groups` equal groups.
+        AttributeValueError: `dims` channels are not `num_groups` equal groups; when called with such channels,
+        ShapeError.
 
     >>> import smelt
     >>> smelt.nn.GroupNorm(2, 4)(smelt.ones((5, 3, 3, 4))).shape
@@ -149,6 +150,9 @@ class GroupNorm(Module):
         self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False
     ):
         super().__init__()
+        if dims % num_groups:
+            message = f"{dims} channels are not {num_groups} equal groups"
+            raise AttributeValueError(at_user_line(f"smelt.nn.GroupNorm: {message}"))
         if affine:
             self.bias = smelt.zeros((dims,))
             self.weight = smelt.ones((dims,))

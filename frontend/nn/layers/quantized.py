@@ -264,7 +264,8 @@ def quantize(
             arguments; None: all that can be.
 
     Raises:
-        ShapeError: groups do not divide the rows of a weight. AttributeValueError: an input that cannot be quantized.
+        ShapeError: groups do not divide the rows of a weight. AttributeValueError: an input, or a layer that
+        `class_predicate` asks for, that cannot be quantized.
         ArgumentTypeError: `class_predicate` returns something else.
 
     >>> import smelt
@@ -283,8 +284,11 @@ def quantize(
     def replaced(path: str, module: Module) -> Module:
         can = hasattr(module, "to_quantized")
         asked = can if class_predicate is None else class_predicate(path, module)
-        if asked is False or (asked is True and not can):
+        if asked is False:
             return module
+        if not can:
+            message = f"class_predicate asks for {path!r}, a {type(module).__name__}, which cannot be quantized"
+            raise AttributeValueError(at_user_line(f"smelt.nn.quantize: {message}"))
         if asked is not True and not isinstance(asked, dict):
             message = f"class_predicate must return a bool or a dict of arguments, returned {shown(asked)} for {path!r}"
             raise ArgumentTypeError(at_user_line(f"smelt.nn.quantize: {message}"))
