@@ -75,7 +75,9 @@ class InlinePass(Pass):
 
 def _kept(order: Sequence[Function], opened: Set[str]) -> set[str]:
     """The functions in `opened` that are not inlined all the same; `order`: all, callees first."""
-    called = [[name for op in f.ops if (name := _callee(op, op.operands)) in opened] for f in order]
+    called = [
+        [name for op in f.ops if (name := _callee(op, op.operands)) is not None and name in opened] for f in order
+    ]
     times = Counter(name for names in called for name in names)
     whole, left, kept = dict[str, int](), dict[str, int](), set[str]()
     for f, names in zip(order, called):
