@@ -39,10 +39,11 @@ Slot = tuple[str, int]
 
 @dataclass
 class Body(Generic[P]):
-    """A function that was planned, and its planned ops in order."""
+    """A function that was planned, and its planned ops in order. `places`: how many loops and branches run it."""
 
     function: Function
     planned_ops: list[P]
+    places: int = 0
 
     def aliases(self) -> dict[int, int | tuple[str, int]]:
         """Results that are an argument's memory (its number), or another result's ("result", its number)."""

@@ -99,6 +99,32 @@ def _indexing(choose: random.Random, x: Any) -> Any:
     return smelt.where(x > 0, smelt.cummax(x, axis=0), smelt.minimum(x, at))
 
 
+def _update(choose: random.Random, x: Any) -> Any:
+    """Parts of an array written anew."""
+    start, kind = choose.randrange(len(x) // 2), choose.randrange(3)
+    if kind == 0:
+        return x.at[start : start + 3].add(x[:3])
+    if kind == 1:
+        x = +x
+        x[:, start] = x[start]
+        return x
+    return smelt.slice_update(x, x[:2, :2], smelt.array([start, 0]), (0, 1))
+
+
+def _vectors(count: int) -> Function:
+    """A chain of values of each row, a part of which matrices and their sums read."""
+
+    def f(x: Any, *_: Any) -> Any:
+        choose, row, sums = random.Random(count), smelt.sum(x, axis=1, keepdims=True), []
+        for i in range(count // 4):
+            row, x = choose.choice(UNARY)(row + 0.1), smelt.tanh(x)
+            if i % 5 == 0:
+                sums.append(smelt.sum(x * row, axis=i % 2))
+        return sums
+
+    return f
+
+
 def _number(choose: random.Random, x: Any) -> Any:
     """Arithmetic with an array of its own, or with a number."""
     if choose.random() < 0.5:
@@ -171,6 +197,10 @@ def _loop_of(body: Function) -> Function:
     return lambda x: smelt.scan(lambda c, _: (body(c), None), x, None, length=3)[0]
 
 
+def _branch_of(body: Function) -> Function:
+    return lambda x: smelt.cond(x[0, 0] > 0, body, smelt.negative, x)
+
+
 GRAPHS: dict[str, Callable[[int], Function]] = {
     "random": lambda n: _graph(n, 50),
     "deep": lambda n: _graph(n, 2),
@@ -184,6 +214,8 @@ GRAPHS: dict[str, Callable[[int], Function]] = {
     "functions": lambda n: _graph(n // 4, 50, _function, 1.0),
     "loops": lambda n: _graph(n // 4, 50, _loop, 0.2),
     "indexing": lambda n: _graph(n // 3, 50, _indexing, 0.5),
+    "updates": lambda n: _graph(n // 2, 50, _update, 0.5),
+    "vectors": _vectors,
     "constants": lambda n: _graph(n, 50, _number, 0.7),
     "readers": _many_readers,
     "operands": _many_operands,
@@ -192,4 +224,5 @@ GRAPHS: dict[str, Callable[[int], Function]] = {
     "nested-compiled": lambda n: _nested(n, smelt.compile),
     "nested-checkpoint": lambda n: _nested(n, smelt.checkpoint),
     "nested-loops": lambda n: _nested(n, _loop_of),
+    "nested-branches": lambda n: _nested(n, _branch_of),
 }

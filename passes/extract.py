@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smelt.ir import mlir
@@ -17,6 +17,7 @@ from smelt.ir.builder import (
     functions,
     new_function,
     read_function,
+    symbols,
 )
 from smelt.ir.dialect import context
 from smelt.ir.values import CALLEE
@@ -50,7 +51,7 @@ def set_type(operation: Any, arguments: Iterable[Value], returns: Iterable[Value
 
 def copy_function(module: Any, name: str, suffix: str) -> str:
     """A copy of a function of the module; its name, which ends in `suffix`."""
-    taken = functions(module)
+    taken = symbols(module)
     copy, fresh = taken[name].clone(mlir.ir.InsertionPoint(module.body)), name + suffix
     while fresh in taken:
         fresh += suffix
@@ -93,11 +94,11 @@ def inputs_of(ops: Iterable[OpView], more: Iterable[Value] = ()) -> list[Value]:
     return [v for v in dict.fromkeys([*read, *more]) if v not in made]
 
 
-def outputs_of(ops: Sequence[OpView], function: Function) -> list[Value]:
-    """The values that `ops` make and that the rest of `function` reads or returns."""
+def outputs_of(ops: Sequence[OpView], users: Mapping[Value, Iterable[OpView | None]]) -> list[Value]:
+    """The values that `ops` make and that others read or return; `users`: of each value of their function, as
+    `smelt.passes.kernels.analysis.users_of` finds them."""
     inside = set(ops)
-    read = {v for op in function.ops if op not in inside for v in op.operands} | set(function.returns)
-    return [r for op in ops for r in op.results if r in read]
+    return [r for op in ops for r in op.results if any(user not in inside for user in users.get(r, ()))]
 
 
 def extract(

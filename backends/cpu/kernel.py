@@ -341,6 +341,7 @@ class KernelModule:
         self.can_ask = True  #: whether its long kernels can ask Python whether to go on
         self.asking: set[str] = set()  #: those that do: they take where members tell each other, too
         self.parameters: dict[str, Sequence[Any]] = {}  #: the types of functions' arguments
+        self.bodies: dict[Any, str] = {}  #: functions for what several loops and branches run; see `native`
         self._private: dict[str, Any] = {}  #: those that only this module calls
         self._known: dict[str, str] = {}  #: from what functions are to their names
 

@@ -22,16 +22,21 @@ from smelt.ir.dialect import context
 from smelt.ir.dtypes import bool_, int64
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.kernels.cost import trips
-from smelt.passes.kernels.plan_buffers import origin
+from smelt.passes.kernels.plan_buffers import arena_bytes, origin
 
 from .kernel import CpuKernel, KernelModule
 from .loops import share
-from .planner import PlannedOp, operands_of
+from .planner import Body, PlannedOp, operands_of
 from .polling import Cell, Polling, poll
 from .schedules import ScheduledKernel
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
+#: What several loops and branches run is a function of its own where it has more ops than this, or control flow inside:
+#: else functions that each run the next one twice would be written out, twice as often at each level.
+FEW_OPS = 8
+#: A function takes no more arrays than this: code for the places of each takes long to compile.
+MOST_ARRAYS = 64
 
 
 class Emitter(ControlEmitter):
@@ -43,6 +48,7 @@ class Emitter(ControlEmitter):
         told: memory for one int64 that all members see, if there are long loops. All of them end when Python
             says so to one.
         shared: arguments of the program and results that may lie where these do.
+        stopped: of a function that another one calls: where this one keeps whether Python said so.
     """
 
     k: CpuKernel
@@ -50,14 +56,16 @@ class Emitter(ControlEmitter):
     def __init__(
         self, module: KernelModule, k: CpuKernel, found: dict[str, Any], members: Scalar, me: Scalar,
         barrier: str | None, told: Memory | None = None, shared: Collection[tuple[Value, Value]] = (),
+        stopped: Memory | None = None,
     ):  # fmt: skip
         super().__init__(k, found)
         self.module, self.shared = module, shared
         self.members, self.me, self.barrier = members, me, barrier
+        self.told = told
         if told is not None:
-            self.told = told
-            self.stopped = Cell(k, bool_)
-            self.stopped.write(k.const(False, bool_))
+            self.stopped = Cell(k, bool_, stopped)
+            if stopped is None:
+                self.stopped.write(k.const(False, bool_))
 
     def emit_ops(
         self, planned_ops: Sequence[PlannedOp], places: StorageMap, arena: Storage, final: bool = False
@@ -85,6 +93,72 @@ class Emitter(ControlEmitter):
             else:
                 self.control(planned, places, arena)
 
+    def run(
+        self, body: Body, arguments: Sequence[Storage], targets: Sequence[Storage | None], arena: Storage
+    ) -> StorageMap:  # fmt: skip
+        if not self._is_function(body):
+            return super().run(body, arguments, targets, arena)
+        places = {id(place): place for place in (*arguments, *targets) if place is not None}
+        number = {key: i for i, key in enumerate(places)}
+        sizes = dict[int, int]()
+        for v, place in zip((*body.function.arguments, *body.function.returns), (*arguments, *targets)):
+            if place is not None:
+                sizes[number[id(place)]] = v.aval.nbytes
+        table = [None if place is None else number[id(place)] for place in (*arguments, *targets)]
+        alignments = [place.alignment for place in places.values()]
+        key = body.function.name, self.barrier, tuple(table), tuple(alignments), arena.alignment
+        name = self.module.bodies.get(key)
+        if name is None:
+            name = self.module.bodies[key] = f"body_{len(self.module.bodies)}"
+            kinds = [bytes_type(sizes[i]) for i in range(len(places))]
+            self._emit_function(name, body, table, kinds, [*alignments, arena.alignment])
+        memrefs = [self.raw(place, sizes[i]) for i, place in enumerate(places.values())]
+        memrefs.append(self.raw(arena, arena_bytes(self.found[body.function.name])))
+        if self.told is not None:
+            memrefs += [self.told.memref, self.stopped.memory.memref]
+        self.k.call(name, memrefs, *([] if self.barrier is None else [self.members, self.me]))
+        found: StorageMap = dict(zip(body.function.arguments, arguments))
+        return found | {v: t for v, t in zip(body.function.returns, targets) if t is not None}
+
+    def _is_function(self, body: Body) -> bool:
+        """Whether what a body does is a function, which is called."""
+        if body.places < 2 or self.k.checks is not None:  # reports name the op of each run
+            return False
+        if len(body.function.arguments) + len(body.function.returns) > MOST_ARRAYS:
+            return False
+        return len(body.planned_ops) > FEW_OPS or any(p.kind == "control" for p in body.planned_ops)
+
+    def _emit_function(
+        self, name: str, body: Body, table: Sequence[int | None], kinds: Sequence[Any], alignments: Sequence[int]
+    ) -> None:  # fmt: skip
+        """The function of a body.
+
+        Args:
+            table: which of its arrays each argument of the body is, and where each result goes (None: nowhere).
+            kinds: the types of these arrays. alignments: theirs, and of the arena.
+        """
+        module, location = self.module, body.function.mlir.location
+        types = [*kinds, bytes_type(arena_bytes(self.found[body.function.name]))]
+        types += [] if self.told is None else [self.told.memref.type, self.stopped.memory.memref.type]
+        several = self.barrier is not None
+        index = [self.k.type(INDEX)] * 2 if several else []
+        entry = module.function(name, [*types, *index], location)
+        k = CpuKernel(module, entry, location, None)
+        given = list(entry.arguments)
+        places = [Storage(memref, 0, alignment) for memref, alignment in zip(given, alignments)]
+        told, stopped = (
+            (None, None)
+            if self.told is None
+            else (Memory(given[len(places)], self.told.aval), Memory(given[len(places) + 1], self.stopped.memory.aval))
+        )
+        members, me = (Scalar(k, x, INDEX) for x in given[-2:]) if several else (k.const(1, INDEX), k.const(0, INDEX))
+        emitter = Emitter(module, k, self.found, members, me, self.barrier, told, (), stopped)
+        arena = places.pop()
+        n = len(body.function.arguments)
+        found = [None if i is None else places[i] for i in table]
+        super(Emitter, emitter).run(body, [place for place in found[:n] if place is not None], found[n:], arena)
+        k.emit("func.return", [], [])
+
     def wait(self) -> None:
         if self.barrier is not None:
             self.k.emit("func.call", [], [], callee=mlir.ir.FlatSymbolRefAttr.get(self.barrier, context()))
@@ -110,6 +184,7 @@ class Emitter(ControlEmitter):
                 for x, aval in operands_of(planned, step)
             ]
             if step.function in self.module.asking:
+                assert self.told is not None
                 memrefs.append(self.told.memref)
 
             waits = not (final and i + 1 == len(planned.steps))
@@ -197,12 +272,13 @@ class Emitter(ControlEmitter):
 
     def _ask(self, entered: Polling) -> None:
         """Now and then the first member asks Python whether to go on, and tells the others."""
-        k, zero = self.k, self.k.const(0, INDEX)
+        k, zero, told = self.k, self.k.const(0, INDEX), self.told
+        assert told is not None
 
         def ask() -> None:
-            k.when(self.me.eq(zero), lambda: k.write(k.convert(poll(self.module, k), int64), self.told, zero))
+            k.when(self.me.eq(zero), lambda: k.write(k.convert(poll(self.module, k), int64), told, zero))
             self.wait()
-            self.stopped.write(k.read(self.told, zero).ne(k.const(0, int64)))
+            self.stopped.write(k.read(told, zero).ne(k.const(0, int64)))
             self.wait()
 
         k.when(entered.due(k), ask)

@@ -184,6 +184,8 @@ class FunctionPlanner:
 
     def _control(self, op: OpView) -> PlannedOp:
         found = tuple(self.body(name) for name in callees(op))
+        for body in found:
+            body.places += 1
         works = [sum(p.work for p in body.planned_ops) for body in found]
         launches = [sum(p.launches for p in body.planned_ops) for body in found]
         if op.op is not COND:  # what stays in one buffer is not copied

@@ -105,16 +105,16 @@ def _places_of_exception(module: KernelModule, k: CpuKernel) -> list[Scalar]:
 
 
 class Cell:
-    """One number of the thread's own."""
+    """One number of the thread's own. `memory`: where it lies, if that is known."""
 
-    def __init__(self, k: CpuKernel, dtype: DType):
-        self._k, self._memory = k, k.scratch(1, dtype)
+    def __init__(self, k: CpuKernel, dtype: DType, memory: Memory | None = None):
+        self._k, self.memory = k, memory or k.scratch(1, dtype)
 
     def read(self) -> Scalar:
-        return self._k.read(self._memory, self._k.const(0, INDEX))
+        return self._k.read(self.memory, self._k.const(0, INDEX))
 
     def write(self, x: Scalar) -> None:
-        self._k.write(x, self._memory, self._k.const(0, INDEX))
+        self._k.write(x, self.memory, self._k.const(0, INDEX))
 
 
 class Polling:

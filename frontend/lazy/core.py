@@ -73,6 +73,7 @@ class _State(threading.local):
         self.compiling = 0  #: depth of compile/vmap traces: scalars are constants, values are absent
         self.traced = 0  #: the number of the trace that new nodes belong to; 0 outside of traces
         self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
+        self.calls: dict[Any, Any] | None = None  #: of compiled functions, in the outermost trace; None outside of one
         self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
         self.stored: list[Any] | None = None  #: what rules of the function being differentiated store, if they can
 

@@ -30,6 +30,7 @@ from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
+from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_part, static_part
 from .donation import Donate, Donations
 from .grad import name_of, tracing
@@ -127,8 +128,9 @@ class CompiledFunction(Generic[P, R]):
             return self._run(args, kwargs)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
-        """The function as part of another trace. As in a call of its own, it gets its own handles on its arguments,
-        so those of the caller stay as they are."""
+        """The function as part of another trace."""
+        if self._inputs is None and self._outputs is None:
+            return repeated_calls.call(self._fun, args, kwargs)
         leaves, treedef = tree.flatten((args, kwargs))
         args, kwargs = tree.unflatten(treedef, [wrap(x._ref) if isinstance(x, array) else unwrapped(x) for x in leaves])
         return self._fun(*args, **kwargs)

@@ -61,13 +61,16 @@ def recording() -> AbstractContextManager[None]:
 def tracing() -> Iterator[None]:
     """Arrays made inside have no values, and Python scalars are constants of the program."""
     traced, state.traced = state.traced, next(traces)
+    calls = state.calls
+    if calls is None:
+        state.calls = {}
     state.compiling += 1
     try:
         with storing(None):
             yield
     finally:
         state.compiling -= 1
-        state.traced = traced
+        state.traced, state.calls = traced, calls
 
 
 class StoredCotangent(NamedTuple):

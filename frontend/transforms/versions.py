@@ -219,7 +219,7 @@ class Versions:
         """Whether another trace is known to do what the last one did: what the function refers to is watched as a
         whole, and its traces change nothing of it."""
         found = self.surroundings
-        return found is not None and not found.own and len(found.parts) < _MOST_OBJECTS
+        return found is not None and not found.own and found.is_whole
 
     def is_as_traced(self, fun: Callable) -> bool:
         """Whether a trace now is known to be as the last one."""
@@ -324,6 +324,11 @@ class Surroundings:
                 if id(x) not in seen and type(x) not in _ATOMS:
                     seen.add(id(x))
                     pending.append(x)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that there is was looked at."""
+        return len(self.parts) < _MOST_OBJECTS
 
     def changed(self, later: Surroundings) -> set[tuple]:
         """The places where another look found something else; a list that has grown or shrunk as a whole."""

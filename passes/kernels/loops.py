@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, function_operation, functions, read_function
 from smelt.ir.control import SCAN, callees
 from smelt.ir.dialect import context
 from smelt.ir.index import Index, linearize, variables
@@ -37,7 +37,7 @@ from ..call_graph import require_expanded
 from ..extract import copy_function, extract, name_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_fusion, unplaced_functions
-from .analysis import Coordinates, collect_reads, is_pointwise
+from .analysis import Coordinates, collect_reads, is_pointwise, users_of
 
 #: Registers of a thread for carries, in bytes.
 MOST_CARRIED = 128
@@ -67,14 +67,16 @@ class LoopsPass(Pass):
         inside = {op for _, ops in loops for op in ops}
         others = {name for f in bodies for op in f.ops if op not in inside for name in callees(op)}
         text, made = mlir.ir.StringAttr.get("loop body", context()), dict[str, str]()
+        taken = dict.fromkeys(found, 1)
         for function, ops in loops:
             for op in ops:
                 name = op.attrs["body"]
                 if name not in made:  # somebody else may need it as it is
                     made[name] = copy_function(module, name, "_loop") if name in others else name
-                    functions(module)[made[name]].attributes["smelt.fusion"] = text
+                    taken[made[name]] = 1
+                    function_operation(module, made[name]).attributes["smelt.fusion"] = text
             if ops:
-                _outline(module, function, ops, made)
+                _outline(module, function, ops, made, taken)
                 statistics["kernels"] += len(ops)
 
     def _is_one_kernel(self, op: OpView, found: dict[str, Any]) -> bool:
@@ -148,16 +150,21 @@ def why_not(op: OpView, body: Function) -> str:
     return plan if isinstance(plan, str) else ""
 
 
-def _outline(module: Any, function: Function, ops: Sequence[OpView], made: dict[str, str]) -> None:
-    """Replace `function` by one that calls a new function for each of `ops`, whose bodies are those in `made`."""
+def _outline(
+    module: Any, function: Function, ops: Sequence[OpView], made: dict[str, str], taken: dict[str, int]
+) -> None:
+    """Replace `function` by one that calls a new function for each of `ops`, whose bodies are those in `made`. `taken`:
+    the names of all functions (see `fresh_name`)."""
+    users = users_of(function)
 
     def call(b: Builder, one: list[OpView], env: dict[Value, Value]) -> None:
         (op,) = one
-        inputs, outputs = list(dict.fromkeys(op.operands)), outputs_of(one, function)
+        inputs, outputs = list(dict.fromkeys(op.operands)), outputs_of(one, users)
         locations = [named_location(v, op.location) for v in inputs]
         operation = extract(
-            module, "fused_loop", function, inputs, outputs, one, location=op.location, argument_locations=locations
-        )
+            module, "fused_loop", function, inputs, outputs, one, location=op.location, argument_locations=locations,
+            taken=taken,
+        )  # fmt: skip
         rename_calls(operation, made)
         operation.attributes["smelt.fusion"] = mlir.ir.StringAttr.get("loop", context())
         with b.at(op.location):
@@ -168,6 +175,6 @@ def _outline(module: Any, function: Function, ops: Sequence[OpView], made: dict[
     # A loop of which nothing is wanted goes.
     items = [
         [op] if op in outlined else op for op in function.ops
-        if op not in outlined or outputs_of([op], function)
+        if op not in outlined or outputs_of([op], users)
     ]  # fmt: skip
     reassemble(module, function, items, call)

@@ -47,6 +47,7 @@ from ..call_graph import reached
 from ..extract import copy_function, extract, inputs_of, named_location, outputs_of, reassemble, rename_calls
 from ..registry import Pass, register_pass
 from ..rewrite import is_placed, unfused_functions, unplaced_functions
+from .analysis import users_of
 from .options import dtype_called, words
 
 #: By name what says whether a device's library computes an op, as devices have registered it.
@@ -137,15 +138,17 @@ def _mark(operation: Any) -> None:
 
 def place(module: Any, function: Function, moved: set[OpView], names: Iterator[str]) -> int:
     """Outline the ops in `moved`; how many functions they became, which have the next of `names`."""
-    count = 0
+    count, users = 0, users_of(function)
 
     def call(b: Builder, ops: list[OpView], env: dict[Value, Value]) -> None:
         nonlocal count
-        inputs, outputs = inputs_of(ops), outputs_of(ops, function)
+        inputs, outputs = inputs_of(ops), outputs_of(ops, users)
         name, location = next(names), ops[0].location
         locations = [named_location(v, location) for v in inputs]
         _mark(
-            extract(module, name, function, inputs, outputs, ops, location=location, argument_locations=locations)
+            extract(
+                module, name, function, inputs, outputs, ops, location=location, argument_locations=locations, taken={}
+            )
         )
         with b.at(location):
             results = b.call(name, [env[v] for v in inputs], [v.aval for v in outputs])

@@ -31,6 +31,7 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.aval import MAX_BYTES
 from smelt.ir.builder import Function, OpView, Value, functions, read_function
+from smelt.ir.context import parse_aval
 from smelt.ir.control import SCAN, WHILE, callees, layout
 from smelt.ir.dialect import context
 from smelt.ir.errors import IRError, OutOfMemoryError, at_user_line
@@ -238,12 +239,15 @@ def workspace(op: OpView, found: dict[str, Any]) -> Workspace:
     elements: list[int | None] = []
     state = layout(op.op, op.attrs, len(op.operands)).carries
     if op.op is WHILE or op.op is SCAN:
-        body = read_function(found[op.attrs["body"]])
-        for argument, v in zip(body.arguments[state.start : state.stop], body.returns):
-            carries.append(None if origin(v) is argument else take(v.aval.nbytes))
-        for v in body.returns[len(state) :]:
-            aligned = v.aval.nbytes < LARGE or v.aval.nbytes % ALIGNMENT == 0
-            elements.append(None if aligned else take(v.aval.nbytes))
+        operation = found[op.attrs["body"]]
+        if state:
+            body = read_function(operation)
+            for argument, v in zip(body.arguments[state.start : state.stop], body.returns):
+                carries.append(None if origin(v) is argument else take(v.aval.nbytes))
+        results = mlir.ir.FunctionType(mlir.ir.TypeAttr(operation.attributes["function_type"]).value).results
+        for nbytes in [parse_aval(kind).nbytes for kind in results[len(state) :]]:
+            aligned = nbytes < LARGE or nbytes % ALIGNMENT == 0
+            elements.append(None if aligned else take(nbytes))
     flag = take(1) if op.op is WHILE else 0
     return Workspace(arena, tuple(carries), flag, tuple(elements), end)
 

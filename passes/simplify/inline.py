@@ -9,7 +9,13 @@ After (@f being private, it vanishes)::
 
     %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
-Kernels made by `fuse` are functions too, and are never inlined. Transformations of other packages become the functions
+Kernels made by `fuse` are functions too, and are never inlined. Where a function would become very long, those that run
+often in it are not inlined, either: functions each of which runs the next one twice would be written out twice as often
+at each level. Their calls become loops of one step, which all passes know::
+
+    %0 = scan @f(%x) {length = 1}
+
+Transformations of other packages become the functions
 that they state (see `stated`). Functions with rules of their own (see `custom_rules`) are inlined once no
 transformation is left that could ask for the rules.
 """
@@ -17,18 +23,23 @@ transformation is left that could ask for the rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
-from smelt.ir.control import callees
+from smelt.ir.control import SCAN, callees
 
 from ..call_graph import callees_first
 from ..extract import referred
 from ..registry import Pass, register_pass
 from ..rewrite import has_body, has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
 from ..transform.stated import expand_stated
+
+#: Ops of a function, all calls inlined, from which on some of them stay, those of functions of more ops than this that
+#: are called more than once.
+MOST_OPS, MANY_OPS = 100_000, 250
 
 
 @register_pass("inline")
@@ -53,17 +64,36 @@ class InlinePass(Pass):
             if has_body(f) and not is_fusion(f) and not (keep_rules and has_rules(f))
         }
         decoded: dict[str, Function] = {}
-        for function in callees_first(module):
+        order = callees_first(module)
+        kept = _kept(order, opened)
+        for function in order:
             if not is_fusion(function.mlir) and any(_callee(op, op.operands) in opened for op in function.ops):
-                function = _inline_into(module, function, opened, decoded, statistics)
+                function = _inline_into(module, function, opened, kept, decoded, statistics)
             decoded[function.name] = function
         return list(decoded.values())
 
 
+def _kept(order: Sequence[Function], opened: Set[str]) -> set[str]:
+    """The functions in `opened` that are not inlined all the same; `order`: all, callees first."""
+    called = [
+        [name for op in f.ops if (name := _callee(op, op.operands)) is not None and name in opened] for f in order
+    ]
+    times = Counter(name for names in called for name in names)
+    whole, left, kept = dict[str, int](), dict[str, int](), set[str]()
+    for f, names in zip(order, called):
+        whole[f.name] = len(f.ops) + sum([whole[name] for name in names])
+        left[f.name] = len(f.ops) + sum([left[name] for name in names if name not in kept])
+        if times[f.name] > 1 and left[f.name] > MANY_OPS and f.returns:
+            kept.add(f.name)
+    return kept if max(whole.values(), default=0) > MOST_OPS else set()
+
+
 def _inline_into(
-    module: Any, function: Function, opened: Collection[str], decoded: Mapping[str, Function], statistics: Counter
-) -> Function:
-    """Replace the calls of functions in `opened`, which are `decoded`; the function that comes out."""
+    module: Any, function: Function, opened: Collection[str], kept: Collection[str], decoded: Mapping[str, Function],
+    statistics: Counter,
+) -> Function:  # fmt: skip
+    """Replace the calls of functions in `opened`, which are `decoded`; the function that comes out. Of those in `kept`
+    they become loops of one step."""
 
     def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
         callee_name = _callee(op, operands)
@@ -71,12 +101,22 @@ def _inline_into(
             return b.clone(op, operands)
         callee = decoded[callee_name]
         arguments = operands if op.op.kind == "call" else operands[1:]
+        if callee_name in kept:
+            statistics["calls kept"] += 1
+            return _once(b, callee_name, arguments, [r.aval for r in op.results])
         env = dict(zip(callee.arguments, arguments))
         replay(b, callee.ops, env)
         statistics["calls inlined"] += 1
         return [env[v] for v in callee.returns]
 
     return drop_unused_values(rebuild(module, function, visit))
+
+
+def _once(b: Builder, name: str, arguments: Sequence[Value], avals: Sequence[Aval]) -> list[Value]:
+    """A loop of one step that runs a function."""
+    attrs = {"body": name, "constants": len(arguments), "carries": 0, "length": 1, "reverse": False}
+    stacked = b.control(SCAN, arguments, attrs, [a.with_shape((1, *a.shape)) for a in avals])
+    return [b.reshape_to(x, a.shape) for x, a in zip(stacked, avals)]
 
 
 def _callee(op: OpView, operands: Sequence[Value]) -> str | None:

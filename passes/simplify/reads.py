@@ -7,7 +7,7 @@ over its carries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,10 +58,11 @@ class Needs:
 
 def bits(mask: int) -> Iterator[int]:
     """The positions of the ones in `mask`, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    digits = f"{mask:b}"[::-1]
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 def union(masks: Sequence[int], which: int) -> int:
@@ -69,6 +70,54 @@ def union(masks: Sequence[int], which: int) -> int:
     found = 0
     for i in bits(which):
         found |= masks[i]
+    return found
+
+
+def unions(masks: Sequence[int], several: Iterable[int]) -> list[int]:
+    """`union` of each; many results read the same."""
+    known: dict[int, int] = {}
+    return [known[which] if which in known else known.setdefault(which, union(masks, which)) for which in several]
+
+
+def closed(masks: Sequence[int], first: int) -> list[int]:
+    """What each of `masks` reads by way of others, too: the one numbered i is read as the member ``first + i``.
+
+    Those that read each other read the same; they are found by Tarjan's walk, so each is looked at once.
+
+    >>> closed([0b0010, 0b0001, 0b1001], 0)
+    [3, 3, 11]
+    """
+    count = len(masks)
+    found, own = list(masks), ((1 << count) - 1) << first
+    number, low = dict[int, int](), [0] * count
+    path: list[int] = []  #: those whose group is not complete
+    done = [False] * count
+    for root in range(count):
+        stack = [] if root in number else [(root, bits((masks[root] & own) >> first))]
+        while stack:
+            i, following = stack[-1]
+            if i not in number:
+                number[i] = low[i] = len(number)
+                path.append(i)
+            for j in following:
+                if j not in number:
+                    stack.append((j, bits((masks[j] & own) >> first)))
+                    break
+                if not done[j]:
+                    low[i] = min(low[i], number[j])
+            else:
+                stack.pop()
+                if stack:
+                    above = stack[-1][0]
+                    low[above] = min(low[above], low[i])
+                if low[i] == number[i]:
+                    group, everything = [path.pop()], masks[i]
+                    while group[-1] != i:
+                        everything |= masks[group[-1]]
+                        group.append(path.pop())
+                    everything |= union(found, (everything & own) >> first)
+                    for j in group:
+                        found[j], done[j] = everything, True
     return found
 
 
@@ -105,8 +154,7 @@ class ModuleReads:
             operands = [mask[v] for v in op.operands]
             if runs_functions(op):
                 needs = self.needs[op] = self._op(op)
-                for value, which in zip(op.results, needs.results):
-                    mask[value] = union(operands, which)
+                mask.update(zip(op.results, unions(operands, needs.results)))
                 if needs.has_effects:
                     found.effects |= union(operands, needs.effects)
                     found.has_effects = True

@@ -42,6 +42,12 @@ NESTED = """
 inner = lambda s: smelt.while_loop(lambda s: (s * s).all(), lambda s: -s, s)
 function = smelt.compile(lambda x: smelt.while_loop(lambda s: (s * s).all(), lambda s: -inner(s), x))
 """
+#: Two loops run the function that has the endless one in it.
+SHARED = """
+inner = lambda s: smelt.while_loop(lambda s: (s * s).all(), lambda s: -s, s)
+twice = lambda s: inner(s) - inner(s * 2)
+function = smelt.compile(lambda x: [smelt.fori_loop(0, 3, lambda i, s: twice(s), x * n) for n in (1, 2)])
+"""
 LONG = "function = smelt.compile(lambda x: smelt.fori_loop(0, 2**40, lambda i, s: -s, x))"
 HOSTED = "function = smelt.compile(lambda x: smelt.while_loop(lambda s: (s * s).all(), lambda s: -smelt.sort(s), x))"
 
@@ -49,7 +55,10 @@ HOSTED = "function = smelt.compile(lambda x: smelt.while_loop(lambda s: (s * s).
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGALRM")
 @pytest.mark.parametrize(
     "body, size",
-    [(ENDLESS, 1), (ENDLESS, 1_000_000), (NESTED, 5), (NESTED, 300_000), (HOSTED, 5), (LONG, 5), (LONG, 300_000)],
+    [
+        (ENDLESS, 1), (ENDLESS, 1_000_000), (NESTED, 5), (NESTED, 300_000), (SHARED, 5), (SHARED, 300_000), (HOSTED, 5),
+        (LONG, 5), (LONG, 300_000),
+    ],
 )
 def test_a_handler_ends_a_long_loop(body: str, size: int) -> None:
     code = PROGRAM.format(body=body, size=size)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import smelt
 from smelt.ir import mlir, text
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, new_function, read_function
 from smelt.ir.control import COND, SCAN, WHILE, callees
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import registry
 from smelt.passes import Pipeline
+from smelt.passes.simplify.reads import closed
 
 from .control_programs import CLEAN, EXPAND, INDEX, SCALAR, VECTOR, Emit, Program, derivative, expanded, f64, i32
 from .test_control_random import Writer
+from .test_growth import few_calls
 
 
 def decoded(module: Any) -> dict[str, Function]:
@@ -307,3 +311,37 @@ def test_planned_modules_are_left_alone() -> None:
     with mlir.lock:
         Pipeline.parse("dce").run(planned)
     assert text.to_text(planned) == before
+
+
+def closed_by_rounds(masks: Sequence[int], first: int) -> list[int]:
+    """`closed`, until nothing changes."""
+    after = list(masks)
+    while True:
+        before = list(after)
+        for j, mask in enumerate(before):
+            for k in range(len(masks)):
+                after[j] |= before[k] if mask >> (first + k) & 1 else 0
+        if after == before:
+            return after
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_carries_read_by_way_of_each_other(seed: int) -> None:
+    random = Random(seed)
+    count, first = random.randrange(9), random.randrange(4)
+    masks = [random.getrandbits(count + first + 3) & random.getrandbits(count + first + 3) for _ in range(count)]
+    assert closed(masks, first) == closed_by_rounds(masks, first)
+
+
+def test_five_hundred_carries_that_change_places() -> None:
+    """Each is computed from all of them; that is found in one look at each."""
+
+    def step(carry: Any, row: Any) -> Any:
+        return [a * row + b for a, b in zip(carry, [*carry[1:], carry[0]])], row
+
+    def f(rows: Any, *first: Any) -> Any:
+        return smelt.scan(step, list(first), rows)
+
+    module = smelt.compile(f).trace(*[smelt.zeros((2, 2))] * 501).lower().module
+    with few_calls(500_000):
+        Pipeline.parse("dce").run(module)

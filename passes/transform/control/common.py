@@ -30,6 +30,7 @@ from ...dependence import closed, cone, dependence
 from ...extract import erase, name_of, set_type
 from ...rules import Attrs, Dims, Flags, FunctionRules, Maybe, Values
 from ...simplify.reads import ModuleReads, Needs, argument_index, union
+from ...simplify.reads import closed as closed_reads
 from ..jvp import push_tangents
 from ..partition import BOTH, linear_values
 from ..remembered import expansion_of
@@ -143,14 +144,8 @@ class LoopRules(ControlRules):
                 needs.forwarded[j] = n + j
         # Each changing carry reads what its next value reads, and whether there is a next one.
         after = [1 << (n + j) if n + j in needs.constant else 1 << (n + j) | inside.results[j] for j in range(m)]
+        after = closed_reads(after, n)
         carries = ((1 << m) - 1) << n
-        changed = True
-        while changed:
-            changed = False
-            for j, mask in enumerate(after):
-                grown = mask | union(after, (mask & carries) >> n)
-                if grown != mask:
-                    after[j], changed = grown, True
 
         def whole(mask: int) -> int:
             return mask | union(after, (mask & carries) >> n)
