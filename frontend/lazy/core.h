@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
-   `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
+   `run_calls`; alike.c: `buffers_like`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
    small matrices; radix.c: sorting; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
@@ -18,7 +18,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 13
+#define INTERFACE 14
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -37,7 +37,7 @@ typedef struct {
 
 SHARED PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
-SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
+SHARED PyObject *str_dtype, *str_recording, *str_array, *str_ref, *zero, *zero_texts[2], *empty;
 SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
 SHARED PyObject *prepare, *as_buffer, *as_array, *step_failed;
 SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at; /* offsets of slots */
@@ -78,6 +78,9 @@ SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
 
 /* calls.c */
 SHARED PyObject *run_calls(PyObject *module, PyObject *given);
+
+/* alike.c */
+SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
 
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
