@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
-   `run_calls`; alike.c: `buffers_like`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
+   `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of short rows; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
    small matrices; radix.c: sorting; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
@@ -18,7 +18,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 14
+#define INTERFACE 15
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -85,6 +85,9 @@ SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+
+/* row_sums.c */
+SHARED PyObject *row_sums(PyObject *module, PyObject *args);
 
 /* threefry.c */
 SHARED PyObject *random_words(PyObject *module, PyObject *args);
