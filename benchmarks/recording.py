@@ -33,7 +33,10 @@ m.random.normal((4, 4)) | m.random.uniform(shape=(4, 4)) | m.fast.layer_norm(x, 
 m.fast.rms_norm(x, v, 1e-5)
 """
 #: Calls of compiled functions, evaluated arguments.
-CALLS = "one(x) | two(x, y) | scalars(x, 2) | pair(x, y) | tree({'a': x, 'b': (x, y)}) | key(x, y=y) | many(*ten)"
+CALLS = (
+    "one(x) | two(x, y) | scalars(x, 2) | scalars(x, 2.5) | pair(x, y) | tree({'a': x, 'b': (x, y)}) | key(x, y=y)"
+    " | many(*ten) | first(layers)"
+)
 #: The time that one expression is measured for, in seconds of the processor.
 LEAST = 0.02
 
@@ -63,8 +66,11 @@ def compiled(m: Any) -> dict[str, Any]:
         "tree": lambda t: {"a": t["a"] + t["b"][0], "b": t["b"][1]},
         "key": lambda x, y: x + y,
         "many": lambda *xs: tuple([x + 1.0 for x in xs]),
+        "first": lambda layers: layers[0]["weight"] + layers[1]["bias"],
     }
-    return {name: m.compile(f) for name, f in names.items()} | {"ten": [m.array([1.0] * 4) for _ in range(10)]}
+    ten = [m.array([1.0] * 4) for _ in range(10)]
+    layers = [{"weight": ten[0], "bias": ten[1]} for _ in range(100)]
+    return {name: m.compile(f) for name, f in names.items()} | {"ten": ten, "layers": layers}
 
 
 def microseconds(expression: str, names: dict[str, Any]) -> float:

@@ -12,9 +12,9 @@ through as they are.
 True
 """
 
-from smelt.backends.metal.apple.errors import MetalCompileError, MetalRunError
-from smelt.backends.metal.emit.types import EmitError
-from smelt.backends.metal.simulator.brackets import SimulatorError
+from typing import TYPE_CHECKING
+
+from smelt.ir import locks
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
@@ -60,3 +60,22 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+#: Errors of what compiles for Metal, and where each stands: whoever catches another one does not load that.
+_OF_METAL = {
+    "EmitError": "smelt.backends.metal.emit.types",
+    "MetalCompileError": "smelt.backends.metal.apple.errors",
+    "MetalRunError": "smelt.backends.metal.apple.errors",
+    "SimulatorError": "smelt.backends.metal.simulator.brackets",
+}
+
+if TYPE_CHECKING:
+    from smelt.backends.metal.apple.errors import MetalCompileError, MetalRunError
+    from smelt.backends.metal.emit.types import EmitError
+    from smelt.backends.metal.simulator.brackets import SimulatorError
+else:
+
+    def __getattr__(name):
+        if name not in _OF_METAL:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(locks.loaded(_OF_METAL[name]), name)

@@ -49,6 +49,19 @@ def numbers_changing(mx: Any, run: Run) -> Iterator[Any]:
         yield mx.sum(x)
 
 
+@program("particles", 60)
+def particles(mx: Any, run: Run) -> Iterator[Any]:
+    """60 steps of 200 particles of a plane that attract each other"""
+    p, v = _random(mx, generator(), 200, 2), mx.zeros((200, 2))
+    for _ in range(run.steps):
+        between = p[:, None] - p
+        squares = (between * between).sum(-1) + 0.1
+        v = v - 0.001 * (between / (squares * mx.sqrt(squares))[..., None]).sum(1)
+        p = p + 0.001 * v
+        mx.eval(p, v)
+        yield mx.sum(p)
+
+
 @program("rnn", 24)
 def rnn(mx: Any, run: Run) -> Iterator[Any]:
     """gradients of an RNN of 32 by a loop of Python, 24 steps of 12 lengths"""

@@ -4,7 +4,7 @@
 
 PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
-PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
+PyObject *str_dtype, *str_recording, *str_array, *str_ref, *zero, *zero_texts[2], *empty;
 PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
 PyObject *prepare, *as_buffer, *as_array, *step_failed;
 Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at;
@@ -71,10 +71,12 @@ static PyMethodDef functions[] = {
     {"dependent_on", dependent_on, METH_VARARGS, "See `smelt.lazy.graph.dependent_on`."},
     {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
+    {"buffers_like", (PyCFunction)(void (*)(void))buffers_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
+    {"row_sums", row_sums, METH_VARARGS, "See row_sums.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"radix", radix, METH_VARARGS, "See radix.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
@@ -106,6 +108,7 @@ PyMODINIT_FUNC PyInit__core(void)
     str_place = PyUnicode_InternFromString("place");
     str_recording = PyUnicode_InternFromString("recording");
     str_array = PyUnicode_InternFromString("array");
+    str_ref = PyUnicode_InternFromString("_ref");
     str_dtype = PyUnicode_InternFromString("dtype");
     zero_texts[0] = PyUnicode_InternFromString("0.0");
     zero_texts[1] = PyUnicode_InternFromString("-0.0");

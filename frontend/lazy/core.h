@@ -4,8 +4,9 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
-   `run_calls`; elements.c: erf; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of
-   small matrices; radix.c: sorting; written_rows.c: scattering; core.c: the module.
+   `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of short rows; threefry.c: random words;
+   fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c:
+   scattering; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -18,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 13
+#define INTERFACE 15
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -37,7 +38,7 @@ typedef struct {
 
 SHARED PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
 SHARED PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
-SHARED PyObject *str_dtype, *str_recording, *str_array, *zero, *zero_texts[2], *empty;
+SHARED PyObject *str_dtype, *str_recording, *str_array, *str_ref, *zero, *zero_texts[2], *empty;
 SHARED PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
 SHARED PyObject *prepare, *as_buffer, *as_array, *step_failed;
 SHARED Py_ssize_t ref_at, made_at, shape_at, dtype_at, size_at; /* offsets of slots */
@@ -79,9 +80,15 @@ SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
 /* calls.c */
 SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 
+/* alike.c */
+SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
+
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+
+/* row_sums.c */
+SHARED PyObject *row_sums(PyObject *module, PyObject *args);
 
 /* threefry.c */
 SHARED PyObject *random_words(PyObject *module, PyObject *args);

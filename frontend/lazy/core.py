@@ -485,7 +485,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 13
+INTERFACE = 15
 native: Any = _native()
 if native is not None:
     native.connect(

@@ -409,4 +409,4 @@ if core.native is not None:
     loops.vector_bytes, loops.erf = core.native.vector_bytes(), core.native.erf_of
     loops.fourier, loops.fourier_columns = core.native.fourier, core.native.fourier_columns
     loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices
-    loops.radix, loops.write_rows = core.native.radix, core.native.write_rows
+    loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows

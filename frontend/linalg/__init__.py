@@ -5,7 +5,8 @@ Matrices stand on the last two axes; all axes before them are a batch, which is 
 
 from __future__ import annotations
 
-from ..foreign import missing as _missing
+from smelt.ir import locks as _locks
+
 from .factors import cholesky, lu, lu_factor, qr
 from .matrix_functions import (
     coshm,
@@ -49,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name[:2] == "__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise _missing(name, __all__, "smelt.linalg")
+    raise _locks.loaded("smelt.foreign").missing(name, __all__, "smelt.linalg")
 
 
 def __dir__() -> list[str]:

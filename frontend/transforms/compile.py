@@ -44,7 +44,7 @@ from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrap
 if TYPE_CHECKING:  # passes are loaded by the first compile
     from smelt.passes.driver import Pipeline
 
-#: Traces of one function after which a warning says what keeps changing.
+#: Traces of one function after which a warning says what keeps changing, and again whenever there are twice as many.
 WARN_AFTER = 16
 #: Sizes that a function is traced for before it is traced for all, which takes as long as for many, unless
 #: ``shapeless=True`` says that it can be.
@@ -313,7 +313,8 @@ class CompiledFunction(Generic[P, R]):
     def _count_trace(self, key: Any) -> None:
         store = self._store
         store.traces += 1
-        if store.traces % WARN_AFTER == 0 and store.last_key is not None:
+        times, rest = divmod(store.traces, WARN_AFTER)
+        if not rest and times & (times - 1) == 0 and store.last_key is not None:
             changed = [
                 f"argument {i - 2}: {a} → {b}"
                 for i, (a, b) in enumerate(zip(store.last_key, key))

@@ -18,7 +18,8 @@ from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Executable, default_device
 
-from ..lazy import guarded, tree
+from ..lazy import alike, guarded, tree
+from ..lazy.alike import Pattern, UnlikeError, pattern_of
 from ..lazy.arrays import array
 from ..lazy.core import evaluated
 from ..lazy.static_keys import Same, static_key
@@ -62,21 +63,24 @@ class RepeatedCall:
     key.
 
     Attributes:
-        version: what it ran. treedef: of the arguments; None where none is a tree, which needs no flattening then.
+        version: what it ran. patterns: of the arguments, if they have such; else treedef: their structure.
         count: of the arguments by position. names: of those by name, in the order of their leaves.
         ordered: whether the function may see that order.
         expected: of each leaf the aval, or the value of one that is no array.
     """
 
     __slots__ = (
-        "count", "device", "expected", "kind", "names", "ordered", "profiles", "settings", "treedef", "version",
+        "count", "device", "expected", "kind", "names", "ordered", "patterns", "profiles", "settings", "treedef",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, version: Version, count: int, names: list[str], ordered: bool, treedef: Any,
-                 expected: list[Any], kind: type | None):  # fmt: skip
+    def __init__(
+        self, version: Version, count: int, names: list[str], ordered: bool, patterns: tuple[Pattern, ...] | None,
+        treedef: Any, expected: list[Any], kind: type | None,
+    ):  # fmt: skip
         self.version, self.count, self.names, self.expected = version, count, names, expected
         self.ordered = ordered
-        self.treedef = treedef
+        self.patterns, self.treedef = patterns, treedef
         self.device, self.settings = default_device(), settings.of_programs
         self.profiles = profiling.active is not None
         self.kind = kind  #: of the result: array, tuple of arrays; None: another tree
@@ -85,27 +89,22 @@ class RepeatedCall:
     def of(args: tuple, kwargs: dict[str, Any], leaves: Sequence[Any], treedef: Any, version: Version,
            is_clear: bool, ordered: bool) -> RepeatedCall | None:  # fmt: skip
         """None where a leaf is neither an array nor simple, or the tree does not say all (see `UNCLEAR`)."""
-        expected: list[Any] = []
-        for x in leaves:
-            if isinstance(x, array):
-                expected.append(x.aval)
-            elif type(x) in _SIMPLE:
-                expected.append(x)
-            else:
-                return None
         names = list(kwargs)
-        flat = [*args, *[kwargs[n] for n in names]]
-        if len(flat) == len(leaves) and all(a is b for a, b in zip(flat, leaves)):
-            treedef = None
-        elif not is_clear:
-            return None
+        expected: list[Any] = []
+        patterns: tuple[Pattern, ...] | None = None
+        with contextlib.suppress(UnlikeError):
+            patterns = tuple([pattern_of(x, expected) for x in (*args, *kwargs.values())])
+        if patterns is None:
+            if not is_clear or not all(isinstance(x, array) or type(x) in _SIMPLE for x in leaves):
+                return None
+            expected = [x.aval if isinstance(x, array) else x for x in leaves]
         kind: type | None = None
         if not version.static_outputs:
             if version.out_tree.is_leaf():
                 kind = array
             elif version.out_tree.type is tuple and all(t.is_leaf() for t in version.out_tree.children()):
                 kind = tuple
-        return RepeatedCall(version, len(args), names, ordered, treedef, expected, kind)
+        return RepeatedCall(version, len(args), names, ordered, patterns, treedef, expected, kind)
 
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
@@ -113,7 +112,6 @@ class RepeatedCall:
             return None
         if self.profiles is (profiling.active is None):
             return None
-        leaves: Sequence[Any] = args
         if (kwargs or self.names) and list(kwargs) != self.names:
             if self.ordered or len(kwargs) != len(self.names):
                 return None
@@ -121,12 +119,15 @@ class RepeatedCall:
                 kwargs = {name: kwargs[name] for name in self.names}
             except KeyError:
                 return None
-        if self.treedef is not None:
-            leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
-            if not guarded.equal(treedef, self.treedef):
-                return None
-        elif kwargs:
-            leaves = (*args, *kwargs.values())
+        if self.patterns is not None:
+            values = (*args, *kwargs.values()) if kwargs else args
+            found = alike.buffers_like(self.patterns, values, self.expected)
+            return None if found is None else found + self.version.captured
+        leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
+        return self._buffers_of(leaves) if guarded.equal(treedef, self.treedef) else None
+
+    def _buffers_of(self, leaves: Sequence[Any]) -> list[Buffer] | None:
+        """`buffers` of the leaves of arguments without a pattern."""
         found: list[Buffer] = []
         for place, (x, expected) in enumerate(zip(leaves, self.expected)):
             if isinstance(x, array):

@@ -11,6 +11,7 @@ from .. import dtypes
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import ShapeError
+from ..host_loops import loops
 from ..kinds import ArgReduction, Reduction, restore_axes, silent
 from ..op import (
     Avals,
@@ -35,6 +36,33 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
 
 
+#: Elements from which on sums of short rows are worth a loop of their own, and the most in what is short.
+_LEAST, _SHORT = 2048, 7
+
+
+def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
+    """``np.add.reduce``, which takes as long for a row of two elements as for one of thirty."""
+    if x.size >= _LEAST and loops.row_sums is not None and x.dtype == dtype:
+        found = _row_sums(x, axes)
+        if found is not None:
+            return found
+    return np.add.reduce(x, axes, dtype)
+
+
+def _row_sums(x: np.ndarray, axes: Ints) -> np.ndarray | None:
+    """Sums of short rows, or of rows before an axis of few elements; None where it is neither."""
+    first, end = min(axes, default=0), max(axes, default=-1) + 1
+    n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
+    is_short = columns <= _SHORT if columns > 1 else 1 < n <= _SHORT
+    if not is_short or end - first != len(axes) or x.dtype.kind not in "iuf" or x.dtype.itemsize not in (4, 8):
+        return None
+    if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):
+        return None
+    found = np.empty(x.shape[:first] + x.shape[end:], x.dtype)
+    loops.row_sums(x, found, x.dtype.kind == "f", n, columns)  # type: ignore[misc]
+    return found
+
+
 class ReduceSum(Reduction, name="reduce_sum"):
     """Sum over axes. Half precision accumulates in float32.
 
@@ -46,12 +74,15 @@ class ReduceSum(Reduction, name="reduce_sum"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.sum(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
+        wide = _wide(x)
+        return np.asarray(_added(wide, axes, wide.dtype)).astype(x.dtype, copy=False)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
         if result.dtype.is_float and result.dtype.size == 2:
             return None
-        return HostCall(np.add.reduce, (axes, result.dtype.numpy))
+        size = operands[0].size
+        is_small = type(size) is int and size < _LEAST
+        return HostCall(np.add.reduce if is_small else _added, (axes, result.dtype.numpy))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, axes: Ints

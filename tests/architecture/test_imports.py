@@ -229,6 +229,16 @@ def test_what_few_programs_use_is_not_loaded() -> None:
     assert run_python(code) == "[]"
 
 
+def test_layers_linear_algebra_and_errors_load_no_kernels_of_gpus() -> None:
+    """By their use alone: what is caught by name, what a layer is made of, a norm."""
+    code = (
+        "import sys; import smelt; import smelt.optimizers; smelt.nn.Linear(2, 2), smelt.conv1d, smelt.linalg.norm; "
+        "smelt.errors.ShapeError; unwanted = ('smelt.backends.metal.', 'smelt.backends.gpu.schedules'); "
+        "print([name for name in sys.modules if name.startswith(unwanted)], smelt.errors.SimulatorError.__name__)"
+    )
+    assert run_python(code) == "[] SimulatorError"
+
+
 def test_functions_of_arrays_need_no_trees() -> None:
     code = "import sys; import smelt; smelt.eval(smelt.exp(smelt.array([1.0]))); print('optree' in sys.modules)"
     assert run_python(code) == "False"

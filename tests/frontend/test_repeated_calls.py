@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import smelt
@@ -12,6 +14,11 @@ from smelt.lazy.arrays import array
 from smelt.transforms.compile import CompiledFunction
 
 X, Y = smelt.array([1.0, 2.0]), smelt.array([3.0, 5.0])
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
 
 
 def taken(f: CompiledFunction, *args: Any, **kwargs: Any) -> bool:
@@ -39,6 +46,73 @@ def test_arguments_by_name_in_any_order() -> None:
     assert f(X, a=Y, b=X).tolist() == f(X, b=X, a=Y).tolist() == [2, 8]
     g = smelt.compile(lambda x, y: x - y)
     assert g(X, y=Y).tolist() == g(X, Y).tolist() == g(y=Y, x=X).tolist() == [-2, -3]
+
+
+TREES = [
+    {"a": X, "b": [Y, (X,)]},
+    {"b": [Y, (X,)], "a": X},  # a function sees the order of its dicts
+    {"a": X, "b": (Y, [X])},
+    {"a": X, "b": [Y, (X,)], "c": None},
+    {"a": X, "b": [Y, (X, X)]},
+    {"a": X, "b": [Y]},
+    {"a": X, "c": [Y, (X,)]},
+    {"a": X, 1: [Y, (X,)]},
+    {"a": X, True: [Y, (X,)]},
+    {"a": 1.0, "b": [Y, (X,)]},
+    {"a": 1, "b": [Y, (X,)]},
+    {"a": {}, "b": [], "c": ()},
+    OrderedDict(a=X, b=[Y, (X,)]),
+    Pair(X, Y),
+    [X, Y],
+    (X, Y),
+    X,
+]
+
+
+@pytest.mark.parametrize("first", range(len(TREES)))
+def test_trees_are_told_apart(first: int) -> None:
+    """Whatever tree was met before."""
+    f = smelt.compile(lambda tree: (smelt.utils.tree_map(lambda x: x, tree), repr(smelt.utils.tree_map(str, tree))))
+    f(TREES[first])
+    assert taken(f, TREES[first]) == (first not in (7, 8))  # keys that may be equal to others are looked at
+    for tree in TREES:
+        f(TREES[first])
+        if tree is not TREES[first]:
+            assert not taken(f, tree)
+        for _ in range(2):
+            found, _ = f(tree)
+            assert type(found) is type(tree) and str(smelt.utils.tree_map(str, found)) == str(
+                smelt.utils.tree_map(str, tree)
+            )
+
+
+def test_large_trees_are_repeated() -> None:
+    """With other values, and not where one of them is of another type, not evaluated, or of a changed list."""
+    f = smelt.compile(lambda tree, scale: {name: sum(xs) * scale for name, xs in tree.items()})
+
+    def tree_of(value: float) -> dict[str, list]:
+        return {f"w{i}": [smelt.array([value + i]) for _ in range(3)] for i in range(100)}
+
+    assert f(tree_of(0.0), 2.0)["w7"].item() == 42
+    other = tree_of(1.0)
+    assert taken(f, other, 2.0) and not taken(f, other, 2) and f(other, 2.0)["w7"].item() == 48
+    other["w7"][1] = smelt.array([1])
+    assert not taken(f, other, 2.0) and f(other, 2.0)["w7"].item() == 34
+    f(tree_of(0.0), 2.0)
+    other["w7"][1] = X.sum(keepdims=True)
+    assert not taken(f, other, 2.0) and f(other, 2.0)["w7"].item() == 38
+    other["w7"].append(X)
+    assert not taken(f, other, 2.0)
+
+
+def test_written_views_are_seen() -> None:
+    f = smelt.compile(lambda tree: tree["x"] * 2.0)
+    x = smelt.array([1.0, 2.0])
+    f({"x": x})
+    view = np.asarray(x)
+    assert taken(f, {"x": x}) and f({"x": x}).tolist() == [2, 4]
+    view[0] = 5.0
+    assert f({"x": x}).tolist() == [10, 4]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -183,6 +184,15 @@ def test_a_warning_says_what_keeps_changing(calls, reason) -> None:
     (warning,) = [w for w in caught if "was traced" in str(w.message)]
     assert f"{WARN_AFTER} times" in str(warning.message)
     assert "test_compile_lifetimes.py" in str(warning.message)
+
+
+def test_warnings_become_fewer() -> None:
+    f = smelt.compile(lambda x, n: x * n)
+    with override(device="reference"), pytest.warns(UserWarning, match="was traced") as caught:
+        for n in range(5 * WARN_AFTER):
+            f(smelt.ones(3), n)
+    times = [int(re.search(r"traced (\d+) times", str(w.message)).group(1)) for w in caught]  # type: ignore[union-attr]
+    assert times == [WARN_AFTER, 2 * WARN_AFTER, 4 * WARN_AFTER]
 
 
 def test_no_warning_without_retracing() -> None:

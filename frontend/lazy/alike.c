@@ -1,0 +1,139 @@
+/* Arguments that are like those of an earlier call: `alike.py` in C. */
+
+#include "core.h"
+
+typedef struct {
+    PyObject *expected, *found;
+    Py_ssize_t at; /* the place of the next leaf */
+} Walk;
+
+static int matches(PyObject *pattern, PyObject *x, Walk *walk);
+
+/* An array: 1 if its type is as expected, and it has a value, which is noted; 0 if not; -1 with an error. */
+static int matches_array(PyObject *x, Walk *walk)
+{
+    PyObject *ref = Py_IS_TYPE(x, array_type) ? SLOT(x, ref_at) : NULL, *wanted, *aval;
+    if (ref != NULL)
+        Py_INCREF(ref);
+    else if ((ref = PyObject_GetAttr(x, str_ref)) == NULL)
+        return -1;
+    int same = 0;
+    Py_ssize_t i = PyLong_AsSsize_t(PyTuple_GET_ITEM(ref, 1));
+    Node *node = (Node *)PyTuple_GET_ITEM(ref, 0);
+    aval = PyTuple_GET_ITEM(node->avals, i);
+    wanted = PyList_GET_ITEM(walk->expected, walk->at);
+    if (aval == wanted)
+        same = 1;
+    else if (Py_IS_TYPE(wanted, aval_type)) {
+        Py_INCREF(aval);
+        Py_INCREF(wanted); /* what compares them may be Python's */
+        same = PyObject_RichCompareBool(aval, wanted, Py_EQ);
+        Py_DECREF(wanted);
+        if (same != 1 || PyList_SetItem(walk->expected, walk->at, aval) < 0) { /* which takes the reference */
+            if (same != 1)
+                Py_DECREF(aval);
+            else
+                same = -1;
+        }
+    }
+    if (same == 1) {
+        if (node->values == NULL || !PyList_Check(node->values) || i >= PyList_GET_SIZE(node->values))
+            same = 0;
+        else if (PyList_Append(walk->found, PyList_GET_ITEM(node->values, i)) < 0)
+            same = -1;
+    }
+    Py_DECREF(ref);
+    return same;
+}
+
+static int matches_leaf(PyObject *x, Walk *walk)
+{
+    if (walk->at >= PyList_GET_SIZE(walk->expected))
+        return 0;
+    int same = PyObject_TypeCheck(x, array_type);
+    if (same)
+        same = matches_array(x, walk);
+    else {
+        PyObject *wanted = PyList_GET_ITEM(walk->expected, walk->at);
+        if (!Py_IS_TYPE(x, Py_TYPE(wanted)))
+            return 0;
+        if (PyFloat_CheckExact(x)) {
+            double one = PyFloat_AS_DOUBLE(x), other = PyFloat_AS_DOUBLE(wanted);
+            same = memcmp(&one, &other, sizeof one) == 0;
+        }
+        else if (x == Py_None)
+            same = 1;
+        else if (PyLong_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x))
+            same = PyObject_RichCompareBool(x, wanted, Py_EQ);
+        else
+            return 0;
+    }
+    walk->at++;
+    return same;
+}
+
+static int matches_dict(PyObject *keys, PyObject *children, PyObject *x, Walk *walk)
+{
+    if (PyDict_GET_SIZE(x) != PyTuple_GET_SIZE(keys))
+        return 0;
+    Py_ssize_t at = 0, i = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(x, &at, &key, &value)) {
+        if (i == PyTuple_GET_SIZE(keys)) /* another thread has put something in */
+            return 0;
+        PyObject *wanted = PyTuple_GET_ITEM(keys, i);
+        if (key != wanted && (!PyUnicode_CheckExact(key) || PyUnicode_Compare(key, wanted) != 0))
+            return 0;
+        Py_INCREF(value);
+        int same = matches(PyTuple_GET_ITEM(children, i++), value, walk);
+        Py_DECREF(value);
+        if (same != 1)
+            return same;
+    }
+    return i == PyTuple_GET_SIZE(keys);
+}
+
+/* Whether x is as a pattern says: 1, 0, or -1 with an error. */
+static int matches(PyObject *pattern, PyObject *x, Walk *walk)
+{
+    if (pattern == Py_None)
+        return matches_leaf(x, walk);
+    PyObject *keys = PyTuple_GET_ITEM(pattern, 1), *children = PyTuple_GET_ITEM(pattern, 2);
+    if ((PyObject *)Py_TYPE(x) != PyTuple_GET_ITEM(pattern, 0))
+        return 0;
+    if (keys != Py_None)
+        return matches_dict(keys, children, x, walk);
+    Py_ssize_t n = PyTuple_GET_SIZE(children);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (PySequence_Fast_GET_SIZE(x) != n)
+            return 0;
+        PyObject *child = PySequence_Fast_GET_ITEM(x, i);
+        Py_INCREF(child);
+        int same = matches(PyTuple_GET_ITEM(children, i), child, walk);
+        Py_DECREF(child);
+        if (same != 1)
+            return same;
+    }
+    return PySequence_Fast_GET_SIZE(x) == n;
+}
+
+PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
+{
+    if (n_given != 3 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) || !PyList_CheckExact(given[2])) {
+        PyErr_SetString(PyExc_TypeError, "buffers_like(patterns, values, expected)");
+        return NULL;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(given[0]);
+    if (PyTuple_GET_SIZE(given[1]) != n)
+        Py_RETURN_NONE;
+    Walk walk = {.expected = given[2], .found = PyList_New(0), .at = 0};
+    int same = walk.found == NULL ? -1 : 1;
+    for (Py_ssize_t i = 0; same == 1 && i < n; i++)
+        same = matches(PyTuple_GET_ITEM(given[0], i), PyTuple_GET_ITEM(given[1], i), &walk);
+    if (same == 1)
+        return walk.found;
+    Py_XDECREF(walk.found);
+    if (same < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,63 @@
+"""Sums of short rows, and before axes of few elements, have loops of their own: NumPy's sums, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.host_loops import loops
+from smelt.ir.ops import reduce
+from smelt.ir.settings import override
+
+pytestmark = pytest.mark.host("about NumPy's sums")
+
+SHAPES = [
+    *[((700, n), (1,)) for n in range(1, 10)],
+    *[((3000, k), (0,)) for k in range(1, 10)],
+    *[((30, 50, k), (1,)) for k in (2, 3, 7, 8)],
+    ((20, 30, 2, 3), (2, 3)),
+    ((20, 30, 2, 2), (1, 2)),
+    ((20, 30, 2, 2), (1, 3)),
+    ((20, 30, 2, 2), (0, 1)),
+    ((40, 60, 2), ()),
+    ((40, 60), (0, 1)),
+    ((0, 3), (0,)),
+    ((3000, 0), (0,)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "int8", "float16"])
+def test_they_are_numpys(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axes in SHAPES:
+        for x in (rng.uniform(-100, 100, shape).astype(dtype), np.ones(shape[::-1], dtype).T):
+            found = np.asarray(reduce._added(x, axes, x.dtype))
+            np.testing.assert_array_equal(found, np.add.reduce(x, axes, x.dtype), strict=True)
+
+
+@pytest.mark.skipif(loops.row_sums is None, reason="no core in C")
+def test_what_does_not_fit_is_refused() -> None:
+    x, out = np.ones((100, 2), np.float32), np.empty(100, np.float32)
+    assert loops.row_sums is not None
+    for arguments in ((x, out[:99], True, 2, 1), (x, out, True, 3, 1), (x, out, True, 2, 8), (x, out, True, 0, 1)):
+        with pytest.raises(ValueError, match="short rows"):
+            loops.row_sums(*arguments)
+    with pytest.raises(ValueError, match="short rows"):
+        loops.row_sums(x.astype(np.float16), out, True, 2, 1)
+    assert reduce._row_sums(x[::2], (1,)) is None
+
+
+@pytest.mark.parametrize("tier", ["ops", "strided", "program"])
+def test_each_way_gives_them(tier: str) -> None:
+    """Points of a plane: what has short axes in its middle and at its end."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (60, 2)).astype(np.float32)
+    wide = points.astype(np.float64)
+    between = wide[:, None] - wide
+    wanted = (between / ((between**2).sum(-1) + 0.1)[..., None]).sum(1)
+    with override(tier=tier):
+        x = smelt.array(points)
+        d = x[:, None] - x
+        found = (d / ((d * d).sum(-1) + 0.1)[..., None]).sum(1)
+        np.testing.assert_allclose(np.array(found), wanted, rtol=1e-4, atol=1e-5)
