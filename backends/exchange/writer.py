@@ -192,6 +192,19 @@ class Writer:
         shape[axis] = sum(x.shape[axis] for x in xs)
         return self.op("stablehlo.concatenate", xs, Aval(tuple(shape), xs[0].dtype), f"dimension = {axis} : i64")
 
+    def dynamic_slice(self, x: Tensor, start: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
+        """A block at a place that is known when the program runs."""
+        return self.op("stablehlo.dynamic_slice", [x, *start], Aval(sizes, x.dtype), f"slice_sizes = {ints(sizes)}")
+
+    def loop(self, count: int, step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]) -> list[Tensor]:
+        """``carried = step(i, *carried)`` for each number below `count`."""
+        counter = dtypes.int32 if count < 1 << 31 else dtypes.int64
+        first = [self.scalar(0, counter), *carried]
+        avals = [x.aval for x in first]
+        test = self.region(avals, lambda i, *_: [self.compare("LT", i, count)])
+        body = self.region(avals, lambda i, *values: [i + 1, *step(i, *values)])
+        return self.op_all("stablehlo.while", first, avals, "", [test, body])[1:]
+
     # Elements
 
     def unary(self, name: str, x: Tensor) -> Tensor:
