@@ -196,14 +196,26 @@ class Writer:
         """A block at a place that is known when the program runs."""
         return self.op("stablehlo.dynamic_slice", [x, *start], Aval(sizes, x.dtype), f"slice_sizes = {ints(sizes)}")
 
-    def loop(self, count: int, step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]) -> list[Tensor]:
+    def while_(
+        self, test: Callable[..., Tensor], step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """``carried = step(*carried)`` as long as `test` of them holds."""
+        avals = [x.aval for x in carried]
+        regions = [self.region(avals, lambda *values: [test(*values)]), self.region(avals, step)]
+        return self.op_all("stablehlo.while", carried, avals, "", regions)
+
+    def loop(
+        self, count: int | Tensor, step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]
+    ) -> list[Tensor]:
         """``carried = step(i, *carried)`` for each number below `count`."""
-        counter = dtypes.int32 if count < 1 << 31 else dtypes.int64
-        first = [self.scalar(0, counter), *carried]
-        avals = [x.aval for x in first]
-        test = self.region(avals, lambda i, *_: [self.compare("LT", i, count)])
-        body = self.region(avals, lambda i, *values: [i + 1, *step(i, *values)])
-        return self.op_all("stablehlo.while", first, avals, "", [test, body])[1:]
+        if isinstance(count, int) and not count:
+            return list(carried)
+        kind = count.dtype if isinstance(count, Tensor) else dtypes.int32 if count < 1 << 31 else dtypes.int64
+        return self.while_(
+            lambda i, *_: self.compare("LT", i, count),
+            lambda i, *values: [i + 1, *step(i, *values)],
+            [self.scalar(0, kind), *carried],
+        )[1:]
 
     # Elements
 

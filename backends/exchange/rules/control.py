@@ -72,4 +72,4 @@ def _scan(call: Call) -> Sequence[Tensor]:
             results.append(w.op("stablehlo.dynamic_update_slice", [whole, row, *starts], whole.aval))
         return [*found[:count], *results]
 
-    return w.loop(length, step, first) if length else first
+    return w.loop(length, step, first)

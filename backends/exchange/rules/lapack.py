@@ -119,7 +119,7 @@ def _eigh(call: Call) -> Sequence[Tensor]:
     w, (values, vectors) = call.writer, _eigenvalues_and_vectors(call)
     if not call.x.dtype.is_complex or not call.x.aval.size:
         return [values, vectors]
-    return [values, *composed(w, lambda b, v: b.div(v, _phases(b, v)), [vectors])]
+    return [values, *composed(w, lambda b, v: _turned(b, v, _phases(b, v)), [vectors])]
 
 
 @rule("eigvalsh")
@@ -170,7 +170,7 @@ def _without_phases(b: Builder, u: Value, vh: Value) -> tuple[Value, Value]:
     of_v = columns(b, of_u, 0, k)
     if v.shape[-1] > k:
         of_v = b.concatenate(of_v, columns(b, _phases(b, v), k, v.shape[-1]), axis=v.ndim - 1)
-    return b.div(u, of_u), adjoint(b, b.div(v, of_v))
+    return _turned(b, u, of_u), adjoint(b, _turned(b, v, of_v))
 
 
 def _phases(b: Builder, v: Value) -> Value:
@@ -185,7 +185,11 @@ def _phases(b: Builder, v: Value) -> Value:
     one = b.full(size.shape, 1, size.dtype)
     some = b.greater(size, b.zeros_like(size))
     whole = b.div(largest, b.convert_to(b.select(some, size, one), v.dtype))
-    return b.broadcast_to(b.select(some, whole, b.convert_to(one, v.dtype)), v.shape)
+    return b.select(some, whole, b.convert_to(one, v.dtype))
+
+
+def _turned(b: Builder, v: Value, phases: Value) -> Value:
+    return b.div(v, b.broadcast_to(phases, v.shape))
 
 
 def _singular(call: Call, mode: str) -> tuple[Tensor, Tensor, Tensor]:
