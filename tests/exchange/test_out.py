@@ -86,7 +86,8 @@ def test_arguments() -> None:
     register_target(Target("test.sines", np.sin))
     message = r"smelt.custom_call @test.sines is code of this program.*; at .*test_out.py:\d+"
     with pytest.raises(smelt.SmeltError, match=message):
-        smelt.to_stablehlo(lambda a: smelt.custom_call("test.sines", a, types=smelt.ShapeDtype((3,), smelt.float32)), smelt.zeros(3))
+        kind = smelt.ShapeDtype((3,), smelt.float32)
+        smelt.to_stablehlo(lambda a: smelt.custom_call("test.sines", a, types=kind), smelt.zeros(3))
 
 
 @pytest.mark.parametrize("write", [smelt.to_stablehlo, smelt.to_linalg])

@@ -55,7 +55,8 @@ def _layouts(avals: Sequence[Aval], lead: int) -> str:
 def _where_done(w: Writer, info: Tensor, x: Tensor) -> Tensor:
     """NaN in place of what LAPACK did not find."""
     done = w.reshape(w.compare("EQ", info, 0), (*info.shape, *[1] * (x.aval.ndim - info.aval.ndim)))
-    return w.select(w.broadcast(done, x.shape), x, complex(np.nan, np.nan) if x.dtype.is_complex else np.nan)
+    nan = w.full(x, complex(np.nan, np.nan) if x.dtype.is_complex else np.nan)
+    return w.select(w.broadcast(done, x.shape), x, nan)
 
 
 def _infos(x: Tensor) -> Aval:
@@ -155,8 +156,8 @@ def _svd(call: Call) -> Sequence[Tensor]:
             rows, across = (w.iota(aval.shape, aval.ndim - i, dtypes.int32) for i in (2, 1))
             return w.convert(w.compare("EQ", rows, across), aval.dtype)
 
-        u, s, v = call.avals
-        return [identity(u), w.broadcast(w.scalar(0, s.dtype), s.shape), identity(v)]
+        of_u, of_s, of_v = call.avals
+        return [identity(of_u), w.broadcast(w.scalar(0, of_s.dtype), of_s.shape), identity(of_v)]
     u, values, v = _singular(call, _ALL if full else _SOME)
     if x.dtype.is_complex:
         u, v = composed(w, _without_phases, [u, v])
