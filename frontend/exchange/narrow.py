@@ -31,14 +31,19 @@ EXACT = {"func.call"} | {
     for name in (
         "constant", "reshape", "transpose", "broadcast_in_dim", "broadcast", "slice", "reverse", "pad", "concatenate",
         "select", "dynamic_slice", "dynamic_update_slice", "gather", "optimization_barrier", "while", "if", "case",
-        "compare", "maximum", "minimum", "clamp", "is_finite",
+        "compare", "maximum", "minimum", "clamp", "is_finite", "sort",
     )
 }  # fmt: skip
-#: Ops whose results are rounded: float32 is long enough that to round twice is to round once.
+#: Ops whose results are rounded: float32 is long enough that to round a sum, product or quotient twice is to round it
+#: once; what is reduced is rounded at the end.
 ROUNDED = {
     f"stablehlo.{name}"
-    for name in ("convert", "add", "subtract", "multiply", "divide", "negate", "abs", "dot_general", "dot")
-}
+    for name in (
+        "convert", "add", "subtract", "multiply", "divide", "remainder", "negate", "abs", "sign", "and", "or", "xor",
+        "not", "dot_general", "dot", "reduce", "exponential", "exponential_minus_one", "log", "log_plus_one", "sqrt",
+        "rsqrt", "cbrt", "power", "tanh", "logistic", "sine", "cosine", "tan", "floor", "ceil", "round_nearest_even",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

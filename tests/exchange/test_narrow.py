@@ -74,6 +74,43 @@ def test_integers_wrap(kind: str, given: type) -> None:
     np.testing.assert_array_equal(found, (x + x).astype(given))
 
 
+@pytest.mark.parametrize("name", ["exponential", "tanh", "sqrt", "floor", "sign", "abs"])
+def test_functions_round(name: str) -> None:
+    own = np.dtype(ml_dtypes.float8_e5m2)
+    codes = np.arange(256, dtype=np.uint8)
+    wide = codes.view(own).astype(np.float64)
+    with np.errstate(all="ignore"):
+        want = {"exponential": np.exp}.get(name, getattr(np, name, None))(wide).astype(own).astype(np.float32)
+    body = f"%0 = stablehlo.{name} %x : tensor<256xf8E5M2>\nreturn %0 : tensor<256xf8E5M2>"
+    found = np.array(program(body, "f8E5M2", "f8E5M2")(codes)).view(own).astype(np.float32)
+    np.testing.assert_array_equal(found, want)
+
+
+def test_reductions_and_sorts() -> None:
+    f = smelt.from_stablehlo("""func.func @main(%x: tensor<8xf8E5M2>, %y: tensor<8xui4>)
+    -> (tensor<f8E5M2>, tensor<ui4>, tensor<8xf8E5M2>, tensor<8xui4>) {
+  %c = stablehlo.constant dense<0xFC> : tensor<f8E5M2>
+  %z = stablehlo.constant dense<0> : tensor<ui4>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [0]
+    : (tensor<8xf8E5M2>, tensor<f8E5M2>) -> tensor<f8E5M2>
+  %1 = stablehlo.reduce(%y init: %z) applies stablehlo.add across dimensions = [0]
+    : (tensor<8xui4>, tensor<ui4>) -> tensor<ui4>
+  %2 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f8E5M2>, %b: tensor<f8E5M2>):
+    %l = stablehlo.compare LT, %a, %b : (tensor<f8E5M2>, tensor<f8E5M2>) -> tensor<i1>
+    stablehlo.return %l : tensor<i1>
+  }) : (tensor<8xf8E5M2>) -> tensor<8xf8E5M2>
+  %3 = stablehlo.not %y : tensor<8xui4>
+  return %0, %1, %2, %3 : tensor<f8E5M2>, tensor<ui4>, tensor<8xf8E5M2>, tensor<8xui4>
+}""")
+    x = np.float32([1, -2, 7, 0.5, -14, 3, 2, 6]).astype(ml_dtypes.float8_e5m2)
+    y = np.uint8([1, 2, 15, 9, 8, 7, 0, 3])
+    top, total, ordered, inverted = (np.array(v) for v in f(x.view(np.uint8), y))
+    assert top.view(x.dtype) == np.float32(7).astype(x.dtype) and total == y.sum() % 16
+    np.testing.assert_array_equal(ordered.view(x.dtype).astype(np.float32), np.sort(x.astype(np.float32)))
+    np.testing.assert_array_equal(inverted, 15 - y)
+
+
 def test_weights_in_place_and_derivatives() -> None:
     """A product with weights of 4 bits, of a float of 8: its derivative is that of the numbers that were rounded."""
     f = smelt.from_stablehlo("""func.func @main(%x: tensor<2x3xf32>, %s: tensor<2xf32>) -> tensor<2x2xf32> {
@@ -109,8 +146,8 @@ def test_products_of_narrow_numbers() -> None:
 
 @pytest.mark.parametrize("kind", ["f8E4M3FN", "i4"])
 def test_others_are_refused(kind: str) -> None:
-    name = "shift_left" if kind == "i4" else "exponential"
-    operands = "%x, %x" if kind == "i4" else "%x"
+    name = "shift_left" if kind == "i4" else "atan2"
+    operands = "%x, %x"
     body = f"%0 = stablehlo.{name} {operands} : tensor<256x{kind}>\nreturn %0 : tensor<256x{kind}>"
     with pytest.raises(IRError, match=rf"2:\d+: stablehlo.{name} of {kind} has no translation; convert it"):
         program(body, kind, kind)
