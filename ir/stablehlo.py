@@ -183,11 +183,14 @@ def _array(attr: Any) -> np.ndarray:
     return np.array(attr).astype(aval.dtype.numpy).reshape(aval.shape)
 
 
-def as_numbers(attr: str, aval: Aval) -> np.ndarray:
-    """Elements of bfloat16, as float32, or of complex numbers, from their text, which is all that the bindings hand
-    out: taken apart by the interpreter."""
-    kind = "tensor<" + "".join(f"{d}x" for d in aval.shape) + aval.dtype.mlir + ">"
-    part = kind.replace(aval.dtype.mlir, "f64" if aval.dtype is dtypes.complex128 else "f32")
+def as_numbers(attr: str, aval: Aval, kind: str) -> np.ndarray:
+    """Elements of bfloat16 and of narrow types, as float32, or of complex numbers, from their text, which is all that
+    the bindings hand out: taken apart by the interpreter.
+
+    Args:
+        attr: their text. aval: that of an array of them. kind: their type in MLIR.
+    """
+    part = "tensor<" + "".join(f"{d}x" for d in aval.shape) + ("f64>" if aval.dtype is dtypes.complex128 else "f32>")
     names = ("real", "imag") if aval.dtype.is_complex else ("convert",)
     lines = "\n".join(f"%{n} = stablehlo.{n} %c : ({kind}) -> {part}" for n in names)
     values, types = ", ".join(f"%{n}" for n in names), ", ".join(part for _ in names)

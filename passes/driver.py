@@ -484,13 +484,17 @@ class _Parser:
                     self.at = at + 1
                     return self.text[start : self.at]
         except Unreadable:
-            raise self.error("quotes are not closed") from None
+            raise self.error("quotes or brackets are not closed") from None
         self.at = len(self.text)
         raise self.error(f"{opening!r} is not closed")
 
     def options(self, name: str, braces: str) -> dict[str, str]:
         options: dict[str, str] = {}
-        for key, value in split_options(braces[1:-1]):
+        try:
+            found = split_options(braces[1:-1])
+        except Unreadable:
+            raise self.error("quotes or brackets are not closed") from None
+        for key, value in found:
             if not value:
                 raise self.error(f"option {key!r} of {name} needs a value: {key}=...")
             if key in options:

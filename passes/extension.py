@@ -63,7 +63,7 @@ def _parts(spelling: str) -> Iterator[str]:
                 yield spelling[start:at]
                 start = at + 1
     except Unreadable:
-        raise PipelineError(f"in pipeline {shown(spelling)}: quotes are not closed") from None
+        raise PipelineError(f"in pipeline {shown(spelling)}: quotes or brackets are not closed") from None
     yield spelling[start:]
 
 

@@ -3,7 +3,8 @@
     limit=4  ratio=0.5  exact=true  name=fast  name="two words"  sizes=1,2,3  names="a b",c  sizes={}  limit=none
 
 Words need no quotes unless they have spaces, quotes, commas, braces or equals signs in them; strings in quotes have
-the escapes of JSON (in single quotes, too). A tuple is written with commas, or in braces, as it is inside of a tuple.
+the escapes of JSON (in single quotes, too). A tuple is written with commas, or in braces, as it is inside of a tuple,
+or as in Python: sizes=(1, 2)  names=["a b", c]
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from smelt.ir.errors import InternalError, PipelineError, shown
 
 KINDS = "bool, int, float, str, Literal, Optional or a tuple of these"
-_SPECIAL = frozenset(" \t\n\r\v\f\"'{}")
+_SPECIAL = frozenset(" \t\n\r\v\f\"'{}()[]")
+_BRACKETS = {"{": "}", "(": ")", "[": "]"}
 
 
 class Unreadable(InternalError):
@@ -122,10 +124,9 @@ def _one_of(text: str, kinds: tuple[Any, ...]) -> Any:
 
 def _tuple(text: str, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     items = list(_split(text))
-    if len(items) == 1 and items[0].startswith("{") and get_origin(kinds[0]) is not tuple:
-        items = list(_split(items[0][1:-1]))
-    elif items == ["{}"]:
-        items = []
+    inner = _inside(items[0]) if len(items) == 1 else None
+    if inner is not None and (get_origin(kinds[0]) is not tuple or inner[:1] in ("", *_BRACKETS)):
+        items = list(_split(inner))
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         kinds = (kinds[0],) * len(items)
     if len(kinds) != len(items):
@@ -134,9 +135,14 @@ def _tuple(text: str, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _bare(item: str, kind: Any) -> str:
-    """An element without the braces of a tuple inside of a tuple."""
-    inner = get_origin(kind) is tuple and item.startswith("{") and item != "{}"
-    return item[1:-1] if inner else item
+    """An element without the brackets of a tuple inside of a tuple."""
+    inner = _inside(item) if get_origin(kind) is tuple else None
+    return inner or item
+
+
+def _inside(item: str) -> str | None:
+    """What stands in the brackets that are all of a text."""
+    return item[1:-1].strip() if item and item[-1] == _BRACKETS.get(item[0]) else None
 
 
 def _split(text: str) -> Iterator[str]:
@@ -146,26 +152,33 @@ def _split(text: str) -> Iterator[str]:
         if text[at] == "," and depth == 0:
             yield text[start:at].strip()
             start = at + 1
-    if text.strip():
+    if text[start:].strip():
         yield text[start:].strip()
 
 
 def walk(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """The places of characters outside of quotes, and how many braces are open around each.
+    """The places of characters outside of quotes, and how many brackets are open around each.
+
+    Braces are brackets everywhere, others where a value begins.
 
     Raises:
-        Unreadable: quotes that do not end.
+        Unreadable: quotes or brackets that do not end.
     """
-    at, depth = start, 0
+    at, braces, ends = start, 0, ""
     while at < len(text):
         c = text[at]
-        if c in "\"'" and (at == start or text[at - 1] in " \t\n=,{"):
+        begins = at == start or text[at - 1] in " \t\n=,{(["
+        if c in "\"'" and begins:
             at = _end_of_quotes(text, at)
             continue
-        depth -= c == "}"
-        yield at, depth
-        depth += c == "{"
+        ends = ends[:-1] if ends.endswith(c) else ends
+        braces -= c == "}"
+        yield at, braces + len(ends)
+        braces += c == "{"
+        ends += _BRACKETS[c] if c in "([" and begins else ""
         at += 1
+    if ends:
+        raise Unreadable
 
 
 def _end_of_quotes(text: str, start: int) -> int:

@@ -9,15 +9,14 @@ import numpy as np
 
 from smelt.ir import mlir, stablehlo, text
 from smelt.ir.builder import functions, read_function
-from smelt.ir.errors import IRError, SmeltError
+from smelt.ir.errors import IRError
 from smelt.ir.text import IRText
-from smelt.ir.values import OpView
 from smelt.passes.driver import Pipeline
 
 from ..pipelines import SIMPLIFY
 from . import rules as _rules  # fills the table
-from .rules.table import RULES, Call
-from .writer import Tensor, UntranslatedError, Writer, symbol, type_of
+from .rules.table import written
+from .writer import Tensor, Writer, symbol, type_of
 
 _ = _rules
 
@@ -53,7 +52,7 @@ class _Program:
         self._entry = set(self._wanted)
 
     def text(self) -> str:
-        written, pending = [], list(self._wanted)
+        lines, pending = [], list(self._wanted)
         known = set(pending)
 
         def refers(name: str) -> None:
@@ -63,8 +62,8 @@ class _Program:
 
         while pending:
             name = pending.pop(0)
-            written.append(self._function(name, Writer(refers)))
-        return "module {\n" + "\n".join(written) + "\n}\n"
+            lines.append(self._function(name, Writer(refers)))
+        return "module {\n" + "\n".join(lines) + "\n}\n"
 
     def _function(self, name: str, writer: Writer) -> str:
         if name not in self._functions:
@@ -80,7 +79,7 @@ class _Program:
             env[value] = Tensor(writer, f"%arg{i}", value.aval)
             header.append(f"%arg{i}: {type_of(value.aval)}")
         for view in read.ops:
-            for value, tensor in zip(view.results, self._op(writer, view, env)):
+            for value, tensor in zip(view.results, written(writer, view, env)):
                 env[value] = tensor
         outs = [env[v] for v in read.returns]
         types = ", ".join(type_of(x.aval) for x in outs)
@@ -88,38 +87,3 @@ class _Program:
         visibility = "public" if name in self._entry else "private"
         head = f"func.func {visibility} @{symbol(name)}({', '.join(header)}) -> ({types}) {{"
         return "\n".join([head, *writer.lines, "}"])
-
-    def _op(self, writer: Writer, view: OpView, env: Mapping[Any, Tensor]) -> Sequence[Tensor]:
-        name = view.op.name
-        avals = [v.aval for v in view.results]
-        try:
-            found = RULES.get(name)
-            if found is None:
-                raise UntranslatedError(_untranslated(view))
-            results = found(Call(writer, name, [env[v] for v in view.operands], view.attrs, avals))
-        except UntranslatedError as error:
-            raise IRError(_placed(view, str(error))) from None
-        except SmeltError as error:
-            raise IRError(_placed(view, str(error))) from error
-        made = [results] if isinstance(results, Tensor) else list(results)
-        for tensor, aval in zip(made, avals):
-            if tensor.aval != aval:
-                raise IRError(_placed(view, f"was written as {tensor.aval}, it is {aval}"))
-        return made
-
-
-def _untranslated(view: OpView) -> str:
-    if view.op.kind == "opaque":
-        target = view.attrs.get("target")
-        return f"@{target} is code of this program, which StableHLO cannot hold; leave it out, or write it with ops"
-    if view.op.kind == "library":
-        return (
-            "is computed by a library here, and StableHLO has no op for it; of the linear algebra it has cholesky and "
-            "solve_triangular: write the program with these, or leave the op outside of it"
-        )
-    return "has no translation; enter a rule for it in smelt.backends.exchange.rules.table.RULES"
-
-
-def _placed(view: OpView, why: str) -> str:
-    line = text.line_of(view.location)
-    return f"smelt.{view.op.name} {why}" + (f"; at {line}" if line else "")

@@ -192,6 +192,31 @@ class Writer:
         shape[axis] = sum(x.shape[axis] for x in xs)
         return self.op("stablehlo.concatenate", xs, Aval(tuple(shape), xs[0].dtype), f"dimension = {axis} : i64")
 
+    def dynamic_slice(self, x: Tensor, start: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
+        """A block at a place that is known when the program runs."""
+        return self.op("stablehlo.dynamic_slice", [x, *start], Aval(sizes, x.dtype), f"slice_sizes = {ints(sizes)}")
+
+    def while_(
+        self, test: Callable[..., Tensor], step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """``carried = step(*carried)`` as long as `test` of them holds."""
+        avals = [x.aval for x in carried]
+        regions = [self.region(avals, lambda *values: [test(*values)]), self.region(avals, step)]
+        return self.op_all("stablehlo.while", carried, avals, "", regions)
+
+    def loop(
+        self, count: int | Tensor, step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """``carried = step(i, *carried)`` for each number below `count`."""
+        if isinstance(count, int) and not count:
+            return list(carried)
+        kind = count.dtype if isinstance(count, Tensor) else dtypes.int32 if count < 1 << 31 else dtypes.int64
+        return self.while_(
+            lambda i, *_: self.compare("LT", i, count),
+            lambda i, *values: [i + 1, *step(i, *values)],
+            [self.scalar(0, kind), *carried],
+        )[1:]
+
     # Elements
 
     def unary(self, name: str, x: Tensor) -> Tensor:

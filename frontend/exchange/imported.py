@@ -136,7 +136,7 @@ def read_module(program: str, name: str) -> IRText:
     module = stablehlo.parse(program, name)
     with mlir.lock:
         reader = Reader(module, name)
-        f = reader.function(reader.entry())
+        f = reader.program(reader.entry())
         return text.to_text(build_module(f.parameters, f.body, f.outputs))
 
 
@@ -158,14 +158,14 @@ def _read(program: str | bytes | bytearray, name: str) -> StablehloFunction:
         entry = reader.entry()
         arguments, results = reader.open_signature(entry)
         if _OPEN.search(source) is None and not _DRAWS.search(source):
-            function = reader.function(entry)
+            function = reader.program(entry)
             return StablehloFunction(entry, lambda avals: function, arguments, results)
 
     @functools.lru_cache(maxsize=0 if _DRAWS.search(source) else _MOST_SIZES)
     def bind(avals: tuple[Aval, ...]) -> GraphFunction:
         module = stablehlo.bound(source, avals, name)
         with mlir.lock:
-            return Reader(module, name).function(entry)
+            return Reader(module, name).program(entry)
 
     if not any(isinstance(a, OpenAval) for a in arguments):
         bind(tuple(a for a in arguments if isinstance(a, Aval)))  # what has no translation is an error now

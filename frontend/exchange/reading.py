@@ -19,6 +19,7 @@ from ..lazy.arrays import array, convert, emit, wrap
 from ..lazy.graph import GraphFunction, parameter, record_function
 from ..transforms.recording import apply_function, tracing
 from ..transforms.vmap import vmap
+from . import narrow
 from .translating import Refused, placed
 
 #: Regions and calls nest no deeper.
@@ -216,6 +217,8 @@ class Reader:
         match = _RESOURCE.match(str(attr))
         if match is None:
             return None
+        if narrow.narrow_of(attr.type):
+            raise Refused(f"holds elements of {attr.type.element_type} behind the module; write them in place")
         aval, text = self.aval(attr.type), self._blobs.get(match[1].strip('"'), "")
         kind = np.dtype(np.bool_) if aval.dtype is dtypes.bool_ else aval.dtype.numpy
         data = bytes.fromhex(text)[4:]  # behind the alignment
@@ -240,7 +243,7 @@ class Reader:
         found = self._avals.get(kind)
         if found is None:
             try:
-                found = self._avals[kind] = parse_aval(kind)
+                found = self._avals[kind] = narrow.held(kind) or parse_aval(kind)
             except SmeltError as error:
                 hint = "lower it for arguments of given sizes, or call it by smelt.from_stablehlo"
                 how = f"; {hint}" if "?" in str(kind) else ""
@@ -252,8 +255,8 @@ class Reader:
         return self._signature(name, self.aval)
 
     def open_signature(self, name: str) -> tuple[list[Aval | OpenAval], list[Aval | OpenAval]]:
-        """`signature`, where extents may be open."""
-        return self._signature(name, lambda kind: OpenAval.of(kind) or self.aval(kind))
+        """`signature` as the program's user sees it: extents may be open, and narrow numbers are codes."""
+        return self._signature(name, lambda kind: OpenAval.of(kind) or narrow.held(kind, given=True) or self.aval(kind))
 
     def _signature(self, name: str, read: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
         kind = self.functions[name].attributes["function_type"].value
@@ -288,6 +291,19 @@ class Reader:
         if made is None:
             raise IRError(f"@{name} calls itself")
         return made
+
+    def program(self, name: str) -> GraphFunction:
+        """`function`, of arguments and results as its user has them."""
+        kind = self.functions[name].attributes["function_type"].value
+        arguments, results = ([narrow.narrow_of(t) for t in types] for types in (kind.inputs, kind.results))
+        if not any((*arguments, *results)):
+            return self.function(name)
+        avals = [narrow.held(t, given=True) or self.aval(t) for t in kind.inputs]
+        with tracing():
+            refs = [parameter(aval) for aval in avals]
+            given = [n.decoded(wrap(x)) if n else wrap(x) for n, x in zip(arguments, refs)]
+            outs = [n.encoded(x) if n else x for n, x in zip(results, self.call(name, given))]
+            return record_function(_plain(name), refs, [x._ref for x in outs], keep_outside=False)
 
     def call(self, name: str, arguments: Sequence[array]) -> list[array]:
         """A node that applies a function of the module."""
@@ -328,8 +344,15 @@ class Reader:
             if found is None:
                 raise Refused(_unknown(name))
             call = Call(self, operation, [env[value] for value in operation.operands], env)
+            narrow_types = [narrow.narrow_of(value.type) for value in operation.results]
+            checked = any(narrow_types) or any(narrow.narrow_of(value.type) for value in operation.operands)
+            if checked and name not in narrow.EXACT | narrow.ROUNDED:
+                raise Refused(_of_narrow(operation))
             results = found(call)
-            return (results,) if isinstance(results, array) else results
+            results = (results,) if isinstance(results, array) else results
+            if checked and name in narrow.ROUNDED:
+                return [n.rounded(x) if n else x for n, x in zip(narrow_types, results)]
+            return results
 
     def place(self, operation: Any) -> str:
         """Where an op stands in the text, as file:line:column."""
@@ -350,12 +373,20 @@ def _unknown(name: str) -> str:
     return "has no translation; rewrite the program without it, or enter a rule for it in smelt.exchange.reading.RULES"
 
 
+def _of_narrow(operation: Any) -> str:
+    values = (*operation.operands, *operation.results)
+    (kind, *_) = (value.type for value in values if narrow.narrow_of(value.type))
+    return f"of {kind.element_type} has no translation; convert it to a wider type first, and back"
+
+
 def elements_of(operation: Any) -> np.ndarray:
     """The elements of a ``constant``."""
-    aval = parse_aval(operation.results[0].type)
-    if aval.dtype.is_complex or aval.dtype is dtypes.bfloat16:  # the bindings have no class for the attribute
+    kind = operation.results[0].type
+    held = narrow.held(kind)
+    aval = held or parse_aval(kind)
+    if held or aval.dtype.is_complex or aval.dtype is dtypes.bfloat16:  # the bindings have no class for the attribute
         text = operation.get_asm(large_elements_limit=None, enable_debug_info=False)
-        return stablehlo.as_numbers(text.partition("constant ")[2], aval).astype(aval.dtype.numpy)
+        return stablehlo.as_numbers(text.partition("constant ")[2], aval, str(kind)).astype(aval.dtype.numpy)
     return elements(operation.attributes["value"])
 
 

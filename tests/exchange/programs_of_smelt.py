@@ -86,6 +86,17 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     ),
     "cholesky": (smelt.linalg.cholesky, (positive(4),)),
     "cholesky_grad": (smelt.grad(lambda a: smelt.linalg.cholesky(a).sum()), (positive(4),)),
+    "linear_algebra": (
+        lambda a, b: (
+            smelt.linalg.solve(a, b), smelt.linalg.inv(a), smelt.linalg.eigvalsh(a), smelt.linalg.pinv(b),
+            *smelt.linalg.slogdet(a), smelt.linalg.svd(b, compute_uv=False), smelt.linalg.qr(b)[1] ** 2,
+        ),
+        (positive(4), normal(4, 2)),
+    ),
+    "linear_algebra_grad": (
+        smelt.grad(lambda a, b: smelt.linalg.solve(a, b).sum() + smelt.linalg.eigvalsh(a)[0], argnums=(0, 1)),
+        (positive(4), normal(4, 2)),
+    ),
     "fft": (lambda x: smelt.abs(smelt.fft.fft(smelt.fft.irfft(smelt.fft.rfft(x) * 2))), (normal(3, 8),)),
     "special": (
         lambda x: (

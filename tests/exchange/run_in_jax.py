@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jax.extend.backend
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax._src.lib import xla_client
@@ -14,6 +15,7 @@ from jax._src.lib import xla_client
 
 def main(folder: Path) -> None:
     jax.config.update("jax_enable_x64", True)
+    jnp.linalg.eigvalsh(jnp.eye(2))  # has JAX look LAPACK's functions up, which it does at the first of its own calls
     backend = jax.extend.backend.get_backend("cpu")
     devices = tuple(backend.local_devices()[:1])
     for path in sorted(folder.glob("*.mlir")):

@@ -13,12 +13,13 @@ import pytest
 
 import smelt
 from smelt.ir import stablehlo
+from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import ArgumentTypeError, TreeError
 
 from .programs_of_smelt import PROGRAMS, flat
 
 #: What StableHLO's interpreter does not know, though compilers do.
-NOT_INTERPRETED = ("fft", "cholesky", "cholesky_grad")
+NOT_INTERPRETED = ("fft", "cholesky", "cholesky_grad", "linear_algebra", "linear_algebra_grad")
 #: A Python that has JAX; this one, unless the variable names another.
 JAX = os.environ.get("SMELT_JAX_PYTHON", sys.executable)
 
@@ -82,8 +83,11 @@ def test_arguments() -> None:
         smelt.to_stablehlo(3)
     with pytest.raises(ArgumentTypeError, match="bytecode must be"):
         smelt.to_stablehlo(smelt.exp, smelt.zeros(3), bytecode="yes")
-    with pytest.raises(smelt.SmeltError, match=r"smelt.eigh is computed by a library.*; at .*test_out.py:\d+"):
-        smelt.to_stablehlo(lambda a: smelt.linalg.eigh(a), smelt.zeros((3, 3)))
+    register_target(Target("test.sines", np.sin))
+    message = r"smelt.custom_call @test.sines is code of this program.*; at .*test_out.py:\d+"
+    with pytest.raises(smelt.SmeltError, match=message):
+        kind = smelt.ShapeDtype((3,), smelt.float32)
+        smelt.to_stablehlo(lambda a: smelt.custom_call("test.sines", a, types=kind), smelt.zeros(3))
 
 
 @pytest.mark.parametrize("write", [smelt.to_stablehlo, smelt.to_linalg])

@@ -30,7 +30,7 @@ def main(body: str, arguments: str = "%x: tensor<4xf32>", result: str = "tensor<
             main("%0 = stablehlo.custom_call @mine(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
             r"f.mlir:2:\d+: stablehlo.custom_call @mine has no translation",
         ),
-        (main("return %x : tensor<4xf8E4M3FN>", "%x: tensor<4xf8E4M3FN>", "tensor<4xf8E4M3FN>"), "f8E4M3FN"),
+        (main("return %x : tensor<4xf4E2M1FN>", "%x: tensor<4xf4E2M1FN>", "tensor<4xf4E2M1FN>"), "f4E2M1FN"),
         (main("%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"), "calls itself"),
         (
             main("%0 = stablehlo.add %x, %x : tensor<5xf32>\nreturn %x : tensor<4xf32>"),

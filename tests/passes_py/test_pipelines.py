@@ -97,7 +97,7 @@ def test_changes_by_methods() -> None:
         ("before:cse=dce;cse", "'cse' is no change of a pipeline; changes: before:PASS=PASSES"),
         ("before:cse=nonsense", "unknown pass 'nonsense'"),
         ("before:=cse", "is no change"),
-        ("before:cse=canonicalize{without='x", "quotes are not closed"),
+        ("before:cse=canonicalize{without='x", "quotes or brackets are not closed"),
     ],
 )
 def test_changes_that_cannot_be(change: str, words: str) -> None:
@@ -147,6 +147,9 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "tuple": ("sizes=1,2,3", {"sizes": (1, 2, 3)}),
     "braces": ("sizes={1,2}", {"sizes": (1, 2)}),
     "none in it": ("sizes={}", {"sizes": ()}),
+    "Python's": ("sizes=(1, 2) words=['a b', c]", {"sizes": (1, 2), "words": ("a b", "c")}),
+    "Python's of one and none": ("sizes=(1,) words=()", {"sizes": (1,), "words": ()}),
+    "Python's nested": ("pairs=((1, 2), (3, 4)) text='(a'", {"pairs": ((1, 2), (3, 4)), "text": "(a"}),
     "texts": ('words="a b",c', {"words": ("a b", "c")}),
     "nested": ("pairs={1,2},{3,4}", {"pairs": ((1, 2), (3, 4))}),
     "optional": ("limit=3", {"limit": 3}),
@@ -160,7 +163,8 @@ REFUSED = {
     "choice": ("way=slow", "takes fast or exact, not 'slow'"),
     "short pair": ("pairs={1}", "takes tuple of tuple"),
     "dict": ("table=x", "no text gives a dict; options are bool, int, float, str, Literal, Optional or a tuple"),
-    "not closed": ("text='x", "quotes are not closed"),
+    "bracket not closed": ("sizes=(1,2 limit=3", "quotes or brackets are not closed"),
+    "not closed": ("text='x", "quotes or brackets are not closed"),
     "twice": ("limit=1 limit=2", "given twice"),
 }
 

@@ -150,7 +150,7 @@ def test_list_passes_warns(plugins, capsys) -> None:
         ("limit=x", "option limit of pass plugin takes int, not 'x'"),
         ("limit=" + "9" * 5000, "option limit of pass plugin"),
         ("limit=1 scale=y", "option scale"),
-        ("limit=1 scale='1.5", "quotes are not closed"),
+        ("limit=1 scale='1.5", "quotes or brackets are not closed"),
         ("limit=1 limit=2", "option limit of plugin is given twice"),
         ("", "plugin cannot be made: TypeError"),
         ("limit=100", "plugin cannot be made: KeyError"),

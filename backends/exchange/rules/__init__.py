@@ -1,5 +1,20 @@
 """How each op of the dialect is written in StableHLO: one entry an op, a file a family."""
 
-from . import control, elementwise, indexing, library, linear, movement, reductions, table
+from . import (
+    control,
+    elementwise,
+    indexing,
+    lapack,
+    library,
+    linear,
+    matrix_functions,
+    movement,
+    reductions,
+    systems,
+    table,
+)
 
-__all__ = ["control", "elementwise", "indexing", "library", "linear", "movement", "reductions", "table"]
+__all__ = [
+    "control", "elementwise", "indexing", "lapack", "library", "linear", "matrix_functions", "movement", "reductions",
+    "systems", "table",
+]  # fmt: skip

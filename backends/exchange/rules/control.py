@@ -8,7 +8,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.control import SCAN, layout
 
-from ..writer import Tensor, ints
+from ..writer import Tensor
 from .table import Call, rule
 
 
@@ -54,30 +54,22 @@ def _scan(call: Call) -> Sequence[Tensor]:
     xs = [call.operands[i] for i in parts.xs]
     length, count = a["length"], len(carries)
     stacked = call.avals[count:]
-    counter = dtypes.int32 if length < 1 << 31 else dtypes.int64
-    first = [w.scalar(0, counter), *carries, *(w.broadcast(w.scalar(0, y.dtype), y.shape) for y in stacked)]
-    avals = [x.aval for x in first]
+    first = [*carries, *(w.broadcast(w.scalar(0, y.dtype), y.shape) for y in stacked)]
 
     def step(i: Tensor, *values: Tensor) -> Sequence[Tensor]:
         carry, made = values[:count], values[count:]
-        at = w.scalar(length - 1, counter) - i if a["reverse"] else i
-        zero = w.scalar(0, counter)
+        at, zero = w.scalar(length - 1, i.dtype) - i if a["reverse"] else i, w.scalar(0, i.dtype)
         items = []
         for x in xs:
-            starts = [at, *(zero for _ in x.shape[1:])]
-            sizes = (1, *x.shape[1:])
-            piece = w.op("stablehlo.dynamic_slice", [x, *starts], Aval(sizes, x.dtype), f"slice_sizes = {ints(sizes)}")
+            piece = w.dynamic_slice(x, [at, *(zero for _ in x.shape[1:])], (1, *x.shape[1:]))
             items.append(w.reshape(piece, x.shape[1:]))
         elements = [Aval(y.shape[1:], y.dtype) for y in stacked]
         found = w.call(a["body"], [*constants, *carry, *items], [*(c.aval for c in carry), *elements])
-        written = []
+        results = []
         for whole, y in zip(made, found[count:]):
             starts = [at, *(zero for _ in y.shape)]
             row = w.reshape(y, (1, *y.shape))
-            written.append(w.op("stablehlo.dynamic_update_slice", [whole, row, *starts], whole.aval))
-        return [i + 1, *found[:count], *written]
+            results.append(w.op("stablehlo.dynamic_update_slice", [whole, row, *starts], whole.aval))
+        return [*found[:count], *results]
 
-    if not length:
-        return first[1:]
-    test = w.region(avals, lambda i, *_: [w.compare("LT", i, length)])
-    return w.op_all("stablehlo.while", first, avals, "", [test, w.region(avals, step)])[1:]
+    return w.loop(length, step, first)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 
-from ..writer import Tensor, ints
+from ..writer import Tensor, Writer, ints
 from .table import Call, rule
 
 
@@ -25,7 +29,14 @@ def _solve_triangular(call: Call) -> Tensor:
     attrs = (
         f"left_side = true, lower = {lower}, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>"
     )
-    return call.writer.op("stablehlo.triangular_solve", call.operands, call.aval, attrs)
+    operands = same_batch(call.writer, call.operands)
+    return call.writer.op("stablehlo.triangular_solve", operands, call.aval, attrs)
+
+
+def same_batch(w: Writer, matrices: Sequence[Tensor]) -> list[Tensor]:
+    """Matrices with the same axes in front of them, as StableHLO wants them."""
+    lead = np.broadcast_shapes(*(x.shape[:-2] for x in matrices))
+    return [w.broadcast(x, (*lead, *x.shape[-2:])) for x in matrices]
 
 
 def _scaled(call: Call, x: Tensor, n: int, inverse: bool) -> Tensor:

@@ -15,6 +15,7 @@ from ...functions.logic import where
 from ...functions.views import view
 from ...lazy.arrays import array, broadcast_shapes, convert, emit
 from ...lazy.operands import constant
+from ..arithmetic import rounded_to
 from ..reading import Call, constant_of, elements_of, rule
 from ..translating import Refused
 
@@ -315,4 +316,4 @@ def _reduce_precision(call: Call) -> array:
         size = where(apply("less", size, full_like(size, bottom)), full_like(size, 0), size)
         bits = apply("bitwise_or", sign, size)
     rounded = bits_of(bits, x.dtype)
-    return where(apply("equal", x, x), rounded, x)
+    return rounded_to(x, where(apply("equal", x, x), rounded, x))
