@@ -177,7 +177,7 @@ class CompiledFunction(Generic[P, R]):
             outs = self._results(version, refs, args, kwargs)
         else:
             n_arguments = len(refs) - len(state_arrays)
-            gives_up = any(n >= n_arguments for n in version.executable.donatable) and have_run(refs)
+            gives_up = version.gives_up(n_arguments) and have_run(refs)
             replaced = GivenState(self._outputs, state_arrays, n_arguments) if gives_up else None
             outs = self._noted(version, refs, args, kwargs) if gives_up else self._results(version, refs, args, kwargs)
             updated = outs[version.n_outputs :]

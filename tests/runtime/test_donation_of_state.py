@@ -16,6 +16,7 @@ from smelt import nn, optimizers
 from smelt.backends.cpu.executable import CpuExecutable
 from smelt.ir.settings import override
 from smelt.runtime import pool
+from smelt.transforms import versions
 
 from .test_donation import HOLDERS, N, _read, x_of
 
@@ -24,7 +25,8 @@ X = np.full((N, N), 0.25, np.float32)
 
 
 @pytest.fixture(autouse=True)
-def one_tier() -> Iterator[None]:
+def programs_and_states_of_any_size(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(versions, "LEAST_GIVEN", 1)
     with override(tier="program"):
         yield
 
