@@ -98,7 +98,8 @@ def _chosen(
                 spare.setdefault(size, []).append(i)
         if j not in pairs and spare.get(nbytes):
             pairs[j] = spare[nbytes].pop()
-        others += [(j, i) for i in free.get(nbytes, ())[:FREE]]
+        if not same[j]:  # threads need not wait for those who read elsewhere
+            others += [(j, i) for i in free.get(nbytes, ())[:FREE]]
     return list(dict.fromkeys([*pairs.items(), *others]))
 
 

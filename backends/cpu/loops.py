@@ -25,16 +25,21 @@ class Split:
     grain: int = 1
 
 
-def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
+def share(
+    k: ScalarEmitter, me: Scalar, count: Scalar, extent: int | Scalar, grain: int | Scalar
+) -> tuple[Scalar, Scalar]:
     """Part number `me` of `count` of a range: lo and hi, multiples of `grain` but for the end."""
-    units = -(-extent // grain)
-    end = k.const(extent, INDEX)
+    end = extent if isinstance(extent, Scalar) else k.const(extent, INDEX)
     if count is k.const(1, INDEX):
         return k.const(0, INDEX), end
+    if isinstance(extent, Scalar) or isinstance(grain, Scalar):
+        units: int | Scalar = k.op("arith.ceildivui", [end, grain], INDEX)
+    else:
+        units = -(-extent // grain)
 
     def bound(i: Scalar) -> Scalar:
         at = k.op("arith.divui", [i * units, count], INDEX)
-        if grain > 1:
+        if isinstance(grain, Scalar) or grain > 1:
             at = k.op("arith.minui", [at * grain, end], INDEX)
         return at
 
