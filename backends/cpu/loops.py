@@ -32,10 +32,12 @@ def share(
     end = extent if isinstance(extent, Scalar) else k.const(extent, INDEX)
     if count is k.const(1, INDEX):
         return k.const(0, INDEX), end
-    if isinstance(extent, Scalar) or isinstance(grain, Scalar):
-        units: int | Scalar = k.op("arith.ceildivui", [end, grain], INDEX)
-    else:
+    units: int | Scalar
+    if isinstance(extent, int) and isinstance(grain, int):
         units = -(-extent // grain)
+    else:
+        step = grain if isinstance(grain, Scalar) else k.const(grain, INDEX)
+        units = k.op("arith.ceildivui", [end, step], INDEX)
 
     def bound(i: Scalar) -> Scalar:
         at = k.op("arith.divui", [i * units, count], INDEX)
