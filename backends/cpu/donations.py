@@ -48,33 +48,59 @@ def in_place(plan: Plan) -> list[tuple[int, int]]:
 
 
 def donations(body: Body[PlannedOp]) -> list[tuple[int, int]]:
-    """Results and arguments, by number, that may share memory, the better pairs first."""
+    """Results and arguments, by number, that may share memory: those pairs first that are chosen where all arguments
+    are given up."""
     arguments, aliases = body.function.arguments, body.aliases()
     last: dict[Value, int] = {}
     for at, planned in enumerate(body.planned_ops):
         for v in planned.op.operands:
             last[origin(v)] = at
     kept = {origin(v) for v in body.function.returns}
-    taken = {i: a for i, a in enumerate(arguments) if a not in kept and a.aval.nbytes > SMALLEST}
+    taken = {a: i for i, a in enumerate(arguments) if a not in kept and a.aval.nbytes > SMALLEST}
     made = {r: at for at, planned in enumerate(body.planned_ops) for r in planned.op.results}
-    same: list[tuple[int, int]] = []
-    free: list[tuple[int, int]] = []
+    same: dict[int, list[int]] = {}
+    written: list[tuple[int, int, int]] = []
     for j, returned in enumerate(body.function.returns):
         result = origin(returned)
         if j in aliases or result not in made or result.aval.nbytes <= SMALLEST:
             continue
-        at = made[result]
-        inside = _read_in_place(body.planned_ops[at], result)
-        before = 0
-        for i, argument in taken.items():
-            if argument.aval.nbytes != result.aval.nbytes:
-                continue
-            if argument in inside and last[argument] == at:
-                same.append((j, i))
-            elif last.get(argument, -1) < at and before < FREE:
-                free.append((j, i))
-                before += 1
-    return same + free
+        at, nbytes = made[result], result.aval.nbytes
+        written.append((at, j, nbytes))
+        inside = [v for v in _read_in_place(body.planned_ops[at], result) if v in taken and last[v] == at]
+        same[j] = sorted(taken[v] for v in inside if v.aval.nbytes == nbytes)
+    read = [(last.get(a, -1), i, a.aval.nbytes) for a, i in taken.items()]
+    return _chosen(same, sorted(written), sorted(read))
+
+
+def _chosen(
+    same: dict[int, list[int]], written: list[tuple[int, int, int]], read: list[tuple[int, int, int]]
+) -> list[tuple[int, int]]:
+    """Pairs of results and arguments, each in one pair at most as far as these go, then others.
+
+    Args:
+        same: the arguments that are read just where a result is written. written: when each result is, with its
+            number and bytes. read: the same of arguments, when they are read last.
+    """
+    pairs: dict[int, int] = {}
+    used: set[int] = set()
+    for j in sorted(same, key=lambda j: len(same[j])):  # one that has no choice first
+        if (i := next((i for i in same[j] if i not in used), None)) is not None:
+            pairs[j] = i
+            used.add(i)
+    others = [(j, i) for j, found in same.items() for i in found]
+    free, spare = dict[int, list[int]](), dict[int, list[int]]()
+    coming = read[::-1]
+    for at, j, nbytes in written:
+        while coming and coming[-1][0] < at:
+            _, i, size = coming.pop()
+            free.setdefault(size, []).append(i)
+            if i not in used:
+                spare.setdefault(size, []).append(i)
+        if j not in pairs and spare.get(nbytes):
+            pairs[j] = spare[nbytes].pop()
+        if not same[j]:  # threads need not wait for those who read elsewhere
+            others += [(j, i) for i in free.get(nbytes, ())[:FREE]]
+    return list(dict.fromkeys([*pairs.items(), *others]))
 
 
 def _read_in_place(planned: PlannedOp, result: Value) -> list[Value]:

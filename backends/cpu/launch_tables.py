@@ -5,11 +5,15 @@ A row is the number of its branch and the offsets of its operands in the arena. 
 call one kernel with the same arguments and results of the program, if any. In a *wide* function, which has many
 arguments and results, a row says of each operand in which of these, or the arena, it lies: launches share a branch
 where they call one kernel. So one step over hundreds of arrays is one kernel and a table.
+
+A team runs a table together. Each member takes its part of every launch, the first member another one each time, for
+of small launches there is one part. They wait for each other only where a launch touches what one since the last wait
+has written, or writes what one has read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +27,7 @@ from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
 
 from .kernel import CpuKernel
+from .loops import share
 from .planner import PlannedOp, operands_of
 from .schedules import ScheduledKernel
 
@@ -35,11 +40,19 @@ Slots = dict[Value, Slot]
 
 
 class Launch(NamedTuple):
-    """A call of a kernel for its whole range, with where each operand lies. `wide`: see above."""
+    """A call of a kernel for its whole range.
+
+    Attributes:
+        operands: where each lies. touched: the same with their bytes, and whether they are written.
+        grain: members of a team take multiples of it.
+        wide: see above.
+    """
 
     step: ScheduledKernel
     operands: list[Slot]
-    wide: bool = False
+    touched: list[tuple[Slot, int, bool]]
+    grain: int
+    wide: bool
 
     @property
     def branch(self) -> Any:
@@ -47,14 +60,57 @@ class Launch(NamedTuple):
         if self.wide:
             return self.step.function
         outer = tuple(slot if slot[0] == "table" else None for slot in self.operands)
-        return self.step.function, self.step.split.extent, outer
+        return self.step.function, self.step.split.extent, self.grain, outer
 
     def numbers(self, arena: int) -> list[int]:
         """What a row says of it. `arena`: the arena's number among the addresses of a wide function."""
         if not self.wide:
             return [offset for where, offset in self.operands if where == "arena"]
         places = [(at, 0) if where == "table" else (arena, at) for where, at in self.operands]
-        return [self.step.split.extent, *(number for place in places for number in place)]
+        return [self.step.split.extent, self.grain, *(number for place in places for number in place)]
+
+
+class Team(NamedTuple):
+    """Those who run a table together.
+
+    Attributes:
+        members, me: how many they are, and which of them this one is.
+        wait: emits that they wait for each other.
+        shared: the arguments in whose memory results may lie, by slots.
+    """
+
+    members: Scalar
+    me: Scalar
+    wait: Callable[[], None]
+    shared: Mapping[Slot, Collection[Slot]]
+
+
+def waits(launches: Sequence[Launch], shared: Mapping[Slot, Collection[Slot]]) -> list[bool]:
+    """Whether members wait for each other in front of each launch."""
+    found: list[bool] = []
+    arrays: dict[Slot, bool] = {}  # of the program, since the last wait, and whether they were written
+    parts: list[tuple[int, int, bool]] = []  # the same of the arena
+    for launch in launches:
+        mine: dict[Slot, bool] = {}
+        own: list[tuple[int, int, bool]] = []
+        for slot, nbytes, written in launch.touched:
+            if slot[0] == "arena":
+                own.append((slot[1], slot[1] + nbytes, written))
+                continue
+            for place in (slot, *(shared.get(slot, ()) if written else ())):
+                mine[place] = written or mine.get(place, False)
+        meets = any(place in arrays and (written or arrays[place]) for place, written in mine.items()) or any(
+            first < end and start < last and (written or writes)
+            for first, last, written in own
+            for start, end, writes in parts
+        )
+        if meets:
+            arrays, parts = {}, []
+        for place, written in mine.items():
+            arrays[place] = written or arrays.get(place, False)
+        parts += own
+        found.append(meets)
+    return found
 
 
 def parts(
@@ -97,13 +153,21 @@ def _launches(planned: PlannedOp, slots: Slots, wide: bool) -> list[Launch]:
         result = planned.op.results[0]
         if step.copies and any(slots[v] is slots[result] for v in planned.op.operands):
             continue  # what it would copy is there already
-        values = [x for x, _ in operands_of(planned, step)]
-        found.append(Launch(step, [slots[x] if isinstance(x, Value) else ("arena", x) for x in values], wide))
+        operands: list[Slot] = []
+        touched: list[tuple[Slot, int, bool]] = []
+        for x, aval in operands_of(planned, step):
+            slot: Slot = slots[x] if isinstance(x, Value) else ("arena", x)
+            operands.append(slot)
+            touched.append((slot, aval.nbytes, not isinstance(x, Value) or x in planned.op.results))
+        grain = max(step.split.extent, 1) if planned.solo else step.split.grain
+        found.append(Launch(step, operands, touched, grain, wide))
     return found
 
 
-def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], arena: Any) -> None:
-    """Run launches in order.
+def emit_table(
+    k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], arena: Any, team: Team | None = None
+) -> None:
+    """Run launches in order, by the calling thread or by a team.
 
     Args:
         table: the memrefs of the program's arguments and results; of a wide function that of all addresses.
@@ -113,23 +177,28 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
     end = table[0].type.shape[0] - 1 if launches[0].wide else 0
     numbered = [(branches.setdefault(x.branch, (len(branches), x))[0], x.numbers(end)) for x in launches]
     width = 1 + max(len(numbers) for _, numbers in numbered)
+    stops = [False] * len(launches) if team is None else waits(launches, team.shared)
     rows = np.zeros((len(launches), width), np.int64)
-    for row, (number, numbers) in zip(rows, numbered):
-        row[: 1 + len(numbers)] = [number, *numbers]
+    for row, (number, numbers), stop in zip(rows, numbered, stops):
+        row[: 1 + len(numbers)] = [2 * number + stop, *numbers]
     dtype = dtypes.int32 if rows.max() <= np.iinfo(np.int32).max else dtypes.int64
     look_up = k.global_constant(rows.astype(dtype.numpy), dtype)
     others = mlir.ir.DenseI64ArrayAttr.get(list(range(1, len(branches))), context())
 
     def run(i: Scalar) -> None:
         start = i * width
-        number, operands = k.convert(look_up(start), INDEX), {} if launches[0].wide else views(start)
+        first = k.convert(look_up(start), INDEX)
+        if team is not None and any(stops):
+            k.when((first & 1).eq(k.const(1, INDEX)), team.wait)
+        number, operands = first >> 1, {} if launches[0].wide else views(start)
+        me = k.const(0, INDEX) if team is None else k.op("arith.remui", [team.me + i, team.members], INDEX)
         operation = k.emit("scf.index_switch", [number], [], regions=len(branches), cases=others)
         for region, (_, launch) in zip(operation.regions, branches.values()):
             with k.inside(mlir.ir.Block.create_at_start(region, [])):
                 if launch.wide:
-                    call_wide(launch, start)
+                    call_wide(launch, start, me)
                 else:
-                    call(launch, operands)
+                    call(launch, operands, me)
                 k.emit("scf.yield", [], [])
 
     def placed(launch: Launch) -> Iterator[tuple[int | None, Any, Any]]:
@@ -145,16 +214,18 @@ def emit_table(k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], a
         offsets = {column: k.convert(look_up(start + column), INDEX) for column in range(1, width)}
         return {(c, kind): k.emit("memref.view", [arena, offsets[c]], [kind]).result for c, kind in wanted}
 
-    def call(launch: Launch, operands: dict[tuple[int, Any], Any]) -> None:
-        memrefs = [operands[c, kind] if c is not None else own for c, kind, own in placed(launch)]
-        k.call(launch.step.function, memrefs, k.const(0, INDEX), k.const(launch.step.split.extent, INDEX))
+    members = k.const(1, INDEX) if team is None else team.members
 
-    def call_wide(launch: Launch, start: Scalar) -> None:
+    def call(launch: Launch, operands: dict[tuple[int, Any], Any], me: Scalar) -> None:
+        memrefs = [operands[c, kind] if c is not None else own for c, kind, own in placed(launch)]
+        k.call(launch.step.function, memrefs, *share(k, me, members, launch.step.split.extent, launch.grain))
+
+    def call_wide(launch: Launch, start: Scalar, me: Scalar) -> None:
         addresses, memrefs = Memory(table[0], Aval((end + 1,), dtypes.int64)), []
         for i, kind in zip(range(len(launch.operands)), k.module.parameters[launch.step.function]):
-            first = k.read(addresses, k.convert(look_up(start + (2 + 2 * i)), INDEX))
-            memrefs.append(k.at_address(first + k.convert(look_up(start + (3 + 2 * i)), dtypes.int64), kind))
-        extent = k.convert(look_up(start + 1), INDEX)
-        k.call(launch.step.function, memrefs, k.const(0, INDEX), extent)
+            first = k.read(addresses, k.convert(look_up(start + (3 + 2 * i)), INDEX))
+            memrefs.append(k.at_address(first + k.convert(look_up(start + (4 + 2 * i)), dtypes.int64), kind))
+        extent, grain = (k.convert(look_up(start + i), INDEX) for i in (1, 2))
+        k.call(launch.step.function, memrefs, *share(k, me, members, extent, grain))
 
     k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)

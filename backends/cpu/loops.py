@@ -25,16 +25,23 @@ class Split:
     grain: int = 1
 
 
-def share(k: ScalarEmitter, me: Scalar, count: Scalar, extent: int, grain: int) -> tuple[Scalar, Scalar]:
+def share(
+    k: ScalarEmitter, me: Scalar, count: Scalar, extent: int | Scalar, grain: int | Scalar
+) -> tuple[Scalar, Scalar]:
     """Part number `me` of `count` of a range: lo and hi, multiples of `grain` but for the end."""
-    units = -(-extent // grain)
-    end = k.const(extent, INDEX)
+    end = extent if isinstance(extent, Scalar) else k.const(extent, INDEX)
     if count is k.const(1, INDEX):
         return k.const(0, INDEX), end
+    units: int | Scalar
+    if isinstance(extent, int) and isinstance(grain, int):
+        units = -(-extent // grain)
+    else:
+        step = grain if isinstance(grain, Scalar) else k.const(grain, INDEX)
+        units = k.op("arith.ceildivui", [end, step], INDEX)
 
     def bound(i: Scalar) -> Scalar:
         at = k.op("arith.divui", [i * units, count], INDEX)
-        if grain > 1:
+        if isinstance(grain, Scalar) or grain > 1:
             at = k.op("arith.minui", [at * grain, end], INDEX)
         return at
 

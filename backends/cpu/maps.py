@@ -225,7 +225,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     if all(v.aval.size for v in body.returns):
         emit_nest(k, nest, lo, hi, block)
     k.emit("func.return", [], [])
-    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+    return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], in_place=in_place(plan))
 
 
 def _lanes(dtype: DType) -> int:

@@ -77,8 +77,8 @@ class _Assembly:
         main = parts.body("main")
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
         self.has_long = parts.has_long or bool(self._module.asking)
-        #: In a table there is no place for barriers and reports.
-        self._has_tables = not self._parallel and self._sites is None and not self._module.asking
+        #: In a table there is no place for reports.
+        self._has_tables = self._sites is None and not self._module.asking
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
         self._arena_bytes = parts.arena_bytes
@@ -192,7 +192,7 @@ class _Assembly:
         else:
             members, me = share_of(k, Scalar(k, count, INDEX), counter, self._parallel, self.team)
         if launches is not None:
-            launch_tables.emit_table(k, launches, table, arena)
+            launch_tables.emit_table(k, launches, table, arena, self._table_team(body, k, members, me))
             k.emit("func.return", [], [])
             return name
         if addresses is not None:
@@ -209,6 +209,16 @@ class _Assembly:
             k.when(me.eq(k.const(0, INDEX)), lambda: polling.settle(self._module, k))
         k.emit("func.return", [], [])
         return name
+
+    def _table_team(self, body: Body, k: CpuKernel, members: Scalar, me: Scalar) -> launch_tables.Team | None:
+        if not self._parallel:
+            return None
+        slots, shared = body.slots(), dict[Any, list[Any]]()
+        for argument, result in self._shared:
+            if argument in slots and result in slots:
+                shared.setdefault(slots[result], []).append(slots[argument])
+        barrier = mlir.ir.FlatSymbolRefAttr.get(BARRIER, context())
+        return launch_tables.Team(members, me, lambda: k.emit("func.call", [], [], callee=barrier), shared)
 
     @staticmethod
     def _places(

@@ -32,7 +32,7 @@ from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
 from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_part, static_part
-from .donation import Donate, Donations
+from .donation import Donate, Donations, GivenState
 from .grad import name_of, tracing
 from .recording import check_function
 from .shapeless import HeldState, Sizes
@@ -175,12 +175,22 @@ class CompiledFunction(Generic[P, R]):
                 version = self._make(key, args, kwargs, leaves, treedef, state_arrays)
             else:
                 store.use(key, version)
-        outs = self._results(version, refs, args, kwargs)
-        if self._outputs is not None:
+        if self._outputs is None:
+            outs = self._results(version, refs, args, kwargs)
+        else:
+            n_arguments = len(refs) - len(state_arrays)
+            gives_up = version.gives_up(n_arguments) and have_run(refs)
+            replaced = GivenState(self._outputs, state_arrays, n_arguments) if gives_up else None
+            outs = self._noted(version, refs, args, kwargs) if gives_up else self._results(version, refs, args, kwargs)
             updated = outs[version.n_outputs :]
+            new = [updated[place] if place is not None else x for place, x in version.state_leaves]
+            if replaced is None:
+                put(self._outputs, tree.unflatten(version.state_tree, new))
+            else:
+                for held_here in (refs, held, state_leaves, state_arrays):  # the call alone has the old state
+                    held_here.clear()
+                replaced.run(tree.unflatten(version.state_tree, new), outs)
             del outs[version.n_outputs :]
-            state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
-            put(self._outputs, tree.unflatten(version.state_tree, state_out))
         for position, value in version.static_outputs:
             outs.insert(position, value)
         result = tree.unflatten(version.out_tree, outs)
@@ -201,9 +211,7 @@ class CompiledFunction(Generic[P, R]):
         except TypeError:
             is_noted = executable.donatable or not have_run(refs)  # memory is given up in calls that are noted
             if is_noted and executable.results and not any(n.op is PARAMETER for n, _ in refs):
-                if self._donations is not None:
-                    self._donations.take(self._donations.arrays(args, kwargs))
-                return self._noted(version, refs)
+                return self._noted(version, refs, args, kwargs)
             evaluate(refs)
             buffers = [node.values[i] for node, i in refs]  # type: ignore[index]
         if version.captured:
@@ -212,8 +220,10 @@ class CompiledFunction(Generic[P, R]):
             return evaluated(executable.run(buffers))
         return evaluated(self._donations.run(executable, refs, buffers, self._donations.arrays(args, kwargs)))
 
-    def _noted(self, version: Version, refs: Sequence[Ref]) -> list[Any]:
+    def _noted(self, version: Version, refs: Sequence[Ref], args: Any, kwargs: Any) -> list[Any]:
         """The results of a call that runs when they are asked for."""
+        if self._donations is not None:
+            self._donations.take(self._donations.arrays(args, kwargs))
         avals = version.executable.results
         node = Node(COMPILED, version.noted, tuple(refs), tuple(avals))
         if len(avals) == 1:

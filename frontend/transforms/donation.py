@@ -6,11 +6,15 @@ unevaluated graph or captured constant, and no view that NumPy, DLPack or the bu
 somebody does shows when all references of the call are dropped: then the owner of the memory dies, or it does not
 (`smelt.backends.buffer.Buffer.renew`). A call with arguments that have no values yet is noted, and looks at that
 when it runs (`smelt.lazy.calls`).
+
+So is a call that replaces its state, of which nothing is taken from a user: what becomes of the old arrays shows when
+the new ones stand in their place. Where the call fails they are put back (`GivenState`).
 """
 
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,8 +22,11 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line
 from smelt.runtime import Buffer, Executable
 
 from ..lazy import tree
-from ..lazy.arrays import array
+from ..lazy.arrays import array, wrap
+from ..lazy.core import COMPILED
+from ..lazy.evaluate import evaluate
 from ..lazy.graph import PARAMETER, Node, Ref
+from ..lazy.tree_updates import put
 
 __all__: list[str] = []
 
@@ -87,6 +94,43 @@ class Donations:
             aval = x.aval
             text = f"an array {aval} was used after {said}; copy it before the call, or do not donate it"
             x._ref = (Node(PARAMETER, {"donated": text}, (), (aval,)), 0)
+
+
+class GivenState:
+    """The state that a call replaces, without references to its arrays.
+
+    Args:
+        outputs: the trees that hold it. arrays: those that the call reads. first: their place among what it reads.
+    """
+
+    def __init__(self, outputs: Any, arrays: Sequence[array], first: int):
+        self._outputs, self._first = outputs, first
+        leaves, self._tree = tree.flatten(outputs)
+        places = {id(x): i for i, x in enumerate(arrays)}
+        self._leaves = [(places.get(id(x)), None if id(x) in places else x) for x in leaves]
+        self._handles = [weakref.ref(x) for x in arrays]
+
+    def run(self, new: Any, results: Sequence[array]) -> None:
+        """Put `new` into the trees and run the noted call of which all `results` are, so that nobody has the old state
+        whom the trees do not stand for. Where it fails, the state is as before; if it has run before Ctrl-C comes, as
+        after."""
+        node = results[0]._ref[0]
+        call = node if node.op is COMPILED else node.inputs[0][0]
+        try:
+            put(self._outputs, new)
+            evaluate([x._ref for x in results])
+        except BaseException:
+            old = [wrap(ref) for ref in call.inputs[self._first :]]  # from now on nobody gives it up
+            if call.values is None and all(x._ref[0].values is not None for x in old):
+                self._put_back(old)
+            raise
+
+    def _put_back(self, old: list[array]) -> None:
+        for i, handle in enumerate(self._handles):
+            known = handle()
+            if known is not None and known._ref == old[i]._ref:  # else it was itself given another value
+                old[i] = known
+        put(self._outputs, tree.unflatten(self._tree, [x if i is None else old[i] for i, x in self._leaves]))
 
 
 def _parameters(fun: Callable[..., Any]) -> tuple[list[str], bool, list[str]]:

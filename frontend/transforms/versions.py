@@ -32,6 +32,8 @@ __all__: list[str] = []
 MAX_VERSIONS = 64
 #: Versions are weighed when so many-th part of what they may weigh has come.
 UNWEIGHED = 64
+#: Bytes of a state from which on its memory is given up.
+LEAST_GIVEN = 1 << 19
 #: Objects that `_surroundings` looks at before it gives up.
 _MOST_OBJECTS = 2000
 
@@ -40,7 +42,7 @@ class Version:
     """One executable of a compiled function, for one set of argument types."""
 
     __slots__ = (
-        "captured", "executable", "n_outputs", "noted", "out_tree", "passing", "state_leaves", "state_tree",
+        "_given", "captured", "executable", "n_outputs", "noted", "out_tree", "passing", "state_leaves", "state_tree",
         "static_outputs",
     )  # fmt: skip
 
@@ -56,6 +58,16 @@ class Version:
     #: Whether the call makes state that was not there, or of other types: then the next one is of another version.
     passing: bool
     static_outputs: list[tuple[int, Any]]
+
+    def gives_up(self, first: int) -> bool:
+        """Whether a call lets the memory of its state, what it reads from place `first` on, become that of the new
+        one: where that is little, it takes longer to see who else has it."""
+        places = self.executable.donatable
+        known: tuple[Any, bool] | None = getattr(self, "_given", None)
+        if known is None or known[0] is not places:
+            nbytes = sum(self.executable.arguments[n].nbytes for n in places if n >= first)
+            self._given = known = places, nbytes >= LEAST_GIVEN
+        return known[1]
 
 
 class RepeatedCall:

@@ -75,8 +75,14 @@ def adam(b: Any, p: Any, m: Any, v: Any, g: Any) -> list[Any]:
     return [p - m / (b.sqrt(v) + 1e-8), m, v]
 
 
+S = Aval((200, 200), dtypes.float32)
+
+
 @pytest.mark.parametrize("avals, function, pairs", [
     ([F] * 4, adam, {0: 0, 1: 1, 2: 2}),
+    # as a weight's gradient comes: the kernel runs in blocks
+    ([S] * 4, lambda b, p, m, v, g: adam(b, p, m, v, b.transpose(g, permutation=(1, 0))), {0: 0, 1: 1, 2: 2}),
+    ([F] * 6, lambda b, *xs: [b.reverse(x, axes=(1,)) for x in xs], {1: 0, 2: 1, 3: 2, 4: 3, 5: 4}),
     ([F], lambda b, x: [b.exp(x)], {0: 0}),
     ([F, F], lambda b, x, y: [x + b.reverse(y, axes=(1,))], {0: 0}),  # y is read elsewhere, too
     ([F], lambda b, x: [x + b.reverse(x, axes=(1,))], {}),

@@ -94,6 +94,60 @@ def test_a_step_over_many_arrays_is_one_kernel(count: int) -> None:
     assert text.count("func.func private") <= 2
 
 
+def _moved(b: Any, x: Any, y: Any) -> list[Any]:
+    moved = x * 0.9 + y * 0.1
+    return [x - moved * 0.1, moved]
+
+
+@pytest.mark.parametrize("sizes", [(70, 70), (3, 5), (8, 130)])
+@pytest.mark.parametrize("count", [100, 200])
+def test_a_team_runs_a_table_together(sizes: tuple[int, int], count: int) -> None:
+    """Those who run it wait once where what was written is read, not after each of hundreds of launches."""
+    pairs = [Aval((sizes[i % 2], 64), f32) for i in range(count) for _ in range(2)]
+
+    def f(b: Any, *values: Any) -> list[Any]:
+        return [r for x, y in zip(values[::2], values[1::2]) for r in _moved(b, x, y)]
+
+    with override(num_threads=2):
+        made = check(pairs, f, passes=program.PIPELINE)
+        text = made.as_text("kernel")
+    assert text.count("scf.index_switch") == 1
+    assert text.count(f"call @{program.BARRIER}") == 0
+
+
+def test_a_team_waits_in_a_table_where_it_must() -> None:
+    square = Aval((96, 96), f32)
+    matmul = {"lhs_contracting": (1,), "rhs_contracting": (0,), "lhs_batch": (), "rhs_batch": ()}
+
+    def f(b: Any, x: Any, y: Any) -> list[Any]:
+        for _ in range(STEPS):
+            x, y = b.sin(b.dot_general(y, x, **matmul)) * 0.2, x
+        return [x, y]
+
+    with override(num_threads=2):
+        text = check([square, square], f).as_text("kernel")
+    assert text.count("scf.index_switch") == 1
+    assert text.count(f"call @{program.BARRIER}") == 1  # in the loop, for rows that say so
+
+
+@pytest.mark.parametrize("touched, expected", [
+    ([[("table", 0, True)], [("table", 1, True)], [("table", 2, True)]], [False, False, False]),
+    ([[("table", 0, True)], [("table", 0, False)], [("table", 0, False)]], [False, True, False]),
+    ([[("table", 0, False)], [("table", 0, False)], [("table", 0, True)]], [False, False, True]),
+    ([[("table", 3, False)], [("table", 4, True)]], [False, True]),  # 4 may lie in 3
+    ([[("table", 4, False)], [("table", 3, True)]], [False, False]),
+    ([[("arena", 0, True)], [("arena", 64, True)], [("arena", 32, False)]], [False, False, True]),
+    ([[("arena", 0, False)], [("arena", 32, False)], [("arena", 32, True)]], [False, False, True]),
+])  # fmt: skip
+def test_who_must_wait(touched: list[list[tuple[str, int, bool]]], expected: list[bool]) -> None:
+    step: Any = None
+    launches = [
+        launch_tables.Launch(step, [], [((where, at), 64, written) for where, at, written in some], 1, True)
+        for some in touched
+    ]
+    assert launch_tables.waits(launches, {("table", 4): [("table", 3)]}) == expected
+
+
 def test_wide_functions_with_few_launches() -> None:
     avals = [Aval((3,), f32)] * 70
 
