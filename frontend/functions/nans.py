@@ -42,6 +42,10 @@ def nansum(
 ) -> array:  # fmt: skip
     """Sum over axes of what is no NaN; of nothing it is 0. Small integers widen as in `smelt.sum`.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
+
     >>> import smelt
     >>> smelt.nansum(smelt.array([1.0, float("nan"), 2.0]))
     array(3, dtype=float32)
@@ -56,6 +60,10 @@ def nanprod(
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Product over axes of what is no NaN; of nothing it is 1. Small integers widen as in `smelt.prod`.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
 
     >>> import smelt
     >>> smelt.nanprod(smelt.array([2.0, float("nan"), 3.0]))
@@ -79,6 +87,9 @@ def _extremum(a: ArrayLike, axis: Axis, keepdims: bool, largest: bool) -> array:
 def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Largest element over axes that is no NaN; NaN where all are.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+
     Raises:
         ShapeError: a reduced axis is empty.
 
@@ -93,6 +104,9 @@ def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream
 @remembered
 def nanmin(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Smallest element over axes that is no NaN; NaN where all are.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     Raises:
         ShapeError: a reduced axis is empty.
@@ -111,6 +125,9 @@ def nanargmax(
 ) -> array:
     """Index of the largest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
 
+    Args:
+        axis: None for the index into the flattened array. keepdims: whether the axis stays, with one element.
+
     >>> import smelt
     >>> smelt.nanargmax(smelt.array([1.0, float("nan"), 2.0]))
     array(2, dtype=uint32)
@@ -124,6 +141,9 @@ def nanargmin(
     a: ArrayLike, /, axis: int | None = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
     """Index of the smallest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
+
+    Args:
+        axis: None for the index into the flattened array. keepdims: whether the axis stays, with one element.
 
     >>> import smelt
     >>> smelt.nanargmin(smelt.array([3.0, float("nan"), 2.0]))
@@ -149,6 +169,10 @@ def nanmean(
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Mean over axes of what is no NaN; NaN of nothing. Integers give float32.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
 
     >>> import smelt
     >>> smelt.nanmean(smelt.array([1.0, float("nan"), 2.0]))
@@ -187,6 +211,10 @@ def nanvar(
 ) -> array:  # fmt: skip
     """Variance over axes of what is no NaN, divided by the count less `correction`; NaN where that is not positive.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
+
     >>> import smelt
     >>> smelt.nanvar(smelt.array([1.0, float("nan"), 3.0]))
     array(1, dtype=float32)
@@ -202,6 +230,9 @@ def nanstd(
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Standard deviation over axes of what is no NaN: the square root of `nanvar`.
+
+    Args:
+        axis, dtype, keepdims, correction: as of `nanvar`.
 
     >>> import smelt
     >>> smelt.nanstd(smelt.array([1.0, float("nan"), 3.0]))
@@ -224,6 +255,9 @@ def nanquantile(
 ) -> array:  # fmt: skip
     """`smelt.quantile` of what is no NaN; NaN of nothing.
 
+    Args:
+        q, axis, method, keepdims: as of `quantile`.
+
     >>> import smelt
     >>> smelt.nanquantile(smelt.array([1.0, float("nan"), 3.0]), 0.5)
     array(2, dtype=float32)
@@ -239,6 +273,9 @@ def nanpercentile(
 ) -> array:  # fmt: skip
     """`smelt.percentile` of what is no NaN; NaN of nothing.
 
+    Args:
+        q: from 0 to 100. axis, method, keepdims: as of `quantile`.
+
     >>> import smelt
     >>> smelt.nanpercentile(smelt.array([1.0, float("nan"), 3.0]), 50)
     array(2, dtype=float32)
@@ -250,6 +287,9 @@ def nanpercentile(
 @remembered
 def nanmedian(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Median over axes of what is no NaN; NaN of nothing.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     >>> import smelt
     >>> smelt.nanmedian(smelt.array([1.0, float("nan"), 3.0, 9.0]))

@@ -114,6 +114,9 @@ def array_split(
 ) -> list[array]:
     """Pieces along an axis, as `smelt.split`, but sizes may differ by one: the first pieces are the longer ones.
 
+    Args:
+        indices_or_sections, axis: as of `split`.
+
     Raises:
         ShapeError: there are more than 2**22. AttributeValueError: there are none.
 
@@ -144,6 +147,12 @@ def _split_along(name: str, a: ArrayLike, indices_or_sections: int | Sequence[in
 def vsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 0 of an array of two axes at least.
 
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
+
     >>> import smelt
     >>> [part.shape for part in smelt.vsplit(smelt.ones((4, 3)), 2)]
     [(2, 3), (2, 3)]
@@ -157,6 +166,12 @@ def vsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream:
 def hsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 1, of a vector along axis 0.
 
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
+
     >>> import smelt
     >>> [part.shape for part in smelt.hsplit(smelt.ones((3, 4)), [1])]
     [(3, 1), (3, 3)]
@@ -168,6 +183,12 @@ def hsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream:
 @remembered
 def dsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 2.
+
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
 
     >>> import smelt
     >>> [part.shape for part in smelt.dsplit(smelt.ones((1, 2, 4)), 2)]
