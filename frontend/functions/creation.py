@@ -518,6 +518,9 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
 
     What lies on an NVIDIA GPU stays there, and is copied only with ``copy=True``: nobody may write to it any more.
 
+    Args:
+        x: an array of any library that has it. device: as `stream`. copy: see above.
+
     Raises:
         ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False`` of data in the host's memory.
         BufferExportError: it exports no data, or none in the memory of a device that is here.

@@ -113,7 +113,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
     """Arrays of one shape along a new axis.
 
     Args:
-        arrays: one at least, of any dtypes. axis: its place in the result; None for flattened arrays, joined.
+        arrays: one at least, of any dtypes. axis: its place in the result, 0 if None.
 
     Raises:
         ShapeError: arrays of several shapes.

@@ -364,6 +364,9 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
 def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, ...]], str]:
     """The order in which `einsum` contracts: positions in the shrinking list of operands, and a table.
 
+    Args:
+        subscripts, operands: as of `einsum`.
+
     >>> import smelt
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]

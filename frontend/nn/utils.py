@@ -192,6 +192,10 @@ def _averaged(parts: list[tuple[int, Any]], group: Group) -> dict[int, Any]:
 def clip_grad_norm_sharded(gradients: Any, max_norm: float, group: Group | None = None) -> tuple[Any, smelt.array]:
     """`smelt.optimizers.clip_grad_norm` of gradients of which each process has a part (`fully_shard`).
 
+    Args:
+        gradients: nested dicts and lists, of which each process has its part. max_norm: of all parts together.
+        group: the processes; all by default.
+
     Returns:
         The tree of gradients, and the norm of all parts together.
 

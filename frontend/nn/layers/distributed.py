@@ -410,7 +410,11 @@ class FullyShardedModule(Module):
         return self._called(module, args, kwargs)
 
     def as_linear(self, *args: Any, **kwargs: Any) -> Any:
-        """`as_linear` of the module, such as an `Embedding`."""
+        """`as_linear` of the module, such as an `Embedding`.
+
+        Args:
+            args, kwargs: what that method takes.
+        """
         module: Any = self.module
         return self._called(module.as_linear, args, kwargs)
 
@@ -432,6 +436,9 @@ def fully_shard(
     module: Module, *, group: Group | None = None, compute_dtype: DType | None = None
 ) -> FullyShardedModule:
     """`FullyShardedModule` as a function.
+
+    Args:
+        module, group, compute_dtype: as of `FullyShardedModule`.
 
     >>> import smelt
     >>> smelt.nn.fully_shard(smelt.nn.Linear(2, 4))(smelt.ones((1, 2))).shape  # of one process

@@ -18,6 +18,9 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 class Identity(Module):
     """Its argument, whatever it is made with.
 
+    Args:
+        args, kwargs: whatever; they are ignored.
+
     >>> import smelt
     >>> smelt.nn.Identity("anything")(smelt.array([1.0]))
     array([1], dtype=float32)
@@ -68,6 +71,9 @@ class Linear(Module):
         self, group_size: int | None = None, bits: int | None = None, mode: str = "affine", quantize_input: bool = False
     ) -> Module:
         """The same with its weight packed (`QuantizedLinear`), or with its argument quantized, too (`QQLinear`).
+
+        Args:
+            group_size, bits, mode: as of `smelt.quantize`. quantize_input: whether the argument is, too.
 
         >>> import smelt
         >>> smelt.nn.Linear(64, 2).to_quantized(32, 8)

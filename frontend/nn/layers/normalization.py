@@ -237,7 +237,11 @@ class BatchNorm(Module):
         self.freeze(keys=["running_mean", "running_var"], recurse=False)
 
     def unfreeze(self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False) -> Any:
-        """As of any module, but the running mean and variance stay frozen."""
+        """As of any module, but the running mean and variance stay frozen.
+
+        Args:
+            recurse, keys, strict: as of `Module.freeze`.
+        """
         super().unfreeze(recurse=recurse, keys=keys, strict=strict)
         self._freeze_running()
         return self

@@ -251,6 +251,9 @@ class LSTM(_Recurrent):
 class RNNCell(RNN):
     """One step of an `RNN`, with the same parameters: from [..., input_size] and the last state to the next state.
 
+    Args:
+        input_size, hidden_size, bias, nonlinearity: as of `RNN`.
+
     >>> import smelt
     >>> smelt.nn.RNNCell(3, 4)(smelt.ones((2, 3))).shape
     (2, 4)
@@ -264,6 +267,9 @@ class RNNCell(RNN):
 class GRUCell(GRU):
     """One step of a `GRU`, with the same parameters: from [..., input_size] and the last state to the next state.
 
+    Args:
+        input_size, hidden_size, bias: as of `GRU`.
+
     >>> import smelt
     >>> smelt.nn.GRUCell(3, 4)(smelt.ones((2, 3))).shape
     (2, 4)
@@ -276,6 +282,9 @@ class GRUCell(GRU):
 
 class LSTMCell(LSTM):
     """One step of an `LSTM`, with the same parameters: from [..., input_size] and the last states to the next states.
+
+    Args:
+        input_size, hidden_size, bias: as of `LSTM`.
 
     >>> import smelt
     >>> hidden, cell = smelt.nn.LSTMCell(3, 4)(smelt.ones((2, 3)))

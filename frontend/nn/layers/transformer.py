@@ -153,6 +153,9 @@ class TransformerEncoderLayer(Module):
 class TransformerDecoderLayer(Module):
     """`TransformerEncoderLayer` with attention to another sequence in between.
 
+    Args:
+        dims, num_heads, mlp_dims, dropout, activation, norm_first: as of `TransformerEncoderLayer`.
+
     >>> import smelt
     >>> layer = smelt.nn.TransformerDecoderLayer(8, 2)
     >>> layer(smelt.ones((2, 5, 8)), smelt.ones((2, 3, 8)), "causal", None).shape
