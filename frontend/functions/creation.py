@@ -473,6 +473,7 @@ def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDe
            [0, 1]], dtype=float32)
     """
     check_stream(stream)
+    checked_shape("identity", (n, n))
     return eye(n, dtype=dtype)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 
-from ..lazy.arguments import dtype_of, number
+from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.operands import as_floating, constant
+from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
 from .quantiles import quantiles
-from .reductions import Axis, normalize_axes, root_of_squares, widened
+from .reductions import Axis, floating_in, normalize_axes, root_of_squares, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
 from .reductions import max as max_of
@@ -157,9 +156,9 @@ def _counts(x: array, axes: tuple[int, ...], dtype: DType) -> array:
     return convert(sum_of(logical_not(isnan(x)), axes, True), dtype)
 
 
-def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
+def _computed_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
     """What is computed with, and the dtype of the result."""
-    x = as_floating(a) if dtype is None else convert(as_array(a), dtypes.to_float(dtype_of(name, dtype)))
+    x = floating_in(name, a, dtype)
     return widened(x), x.dtype
 
 
@@ -174,12 +173,15 @@ def nanmean(
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result.
 
+    Raises:
+        DTypeError: a `dtype` that is not floating or complex.
+
     >>> import smelt
     >>> smelt.nanmean(smelt.array([1.0, float("nan"), 2.0]))
     array(1.5, dtype=float32)
     """
     check_stream(stream)
-    x, kind = _floating_in("nanmean", a, dtype)
+    x, kind = _computed_in("nanmean", a, dtype)
     axes = normalize_axes("nanmean", x, axis)
     found = sum_of(_without(x, 0), axes, True) / _counts(x, axes, x.dtype)
     return convert(found if keepdims else found.squeeze(axes), kind)
@@ -187,7 +189,7 @@ def nanmean(
 
 def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: float) -> tuple[array, DType]:
     """With the reduced axes, of one element; real."""
-    x, kind = _floating_in(name, a, dtype)
+    x, kind = _computed_in(name, a, dtype)
     axes = normalize_axes(name, x, axis)
     count = _counts(x, axes, x.dtype)
     deviation = x - sum_of(_without(x, 0), axes, True) / count
@@ -214,6 +216,9 @@ def nanvar(
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result.
+
+    Raises:
+        DTypeError: a `dtype` that is not floating or complex.
 
     >>> import smelt
     >>> smelt.nanvar(smelt.array([1.0, float("nan"), 3.0]))

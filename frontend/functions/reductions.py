@@ -363,7 +363,7 @@ def widened(x: array) -> array:
     return convert(x, dtypes.float32) if x.dtype.size == 2 and x.dtype.is_float else x
 
 
-def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
+def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     """`a` in a dtype to compute in."""
     if dtype is None:
         return as_floating(a)
@@ -412,7 +412,7 @@ def mean(
     """
     check_stream(stream)
     no_out("mean", out)
-    x = _floating_in("mean", a, dtype)
+    x = floating_in("mean", a, dtype)
     axes = normalize_axes("mean", x, axis)
     return convert(_mean(widened(x), axes, keepdims), x.dtype)
 
@@ -444,7 +444,7 @@ def var(
     """
     check_stream(stream)
     no_out("var", out)
-    x = _floating_in("var", a, dtype)
+    x = floating_in("var", a, dtype)
     found = _variance(x, normalize_axes("var", x, axis), keepdims, _correction("var", ddof, correction))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
@@ -474,7 +474,7 @@ def std(
     """
     check_stream(stream)
     no_out("std", out)
-    x = _floating_in("std", a, dtype)
+    x = floating_in("std", a, dtype)
     axes = normalize_axes("std", x, axis)
     found = root_of_squares(_variance(x, axes, keepdims, _correction("std", ddof, correction)))
     return found if x.dtype.is_complex else convert(found, x.dtype)

@@ -139,7 +139,8 @@ def array_split(
 def _split_along(name: str, a: ArrayLike, indices_or_sections: int | Sequence[int], axis: int) -> list[array]:
     x = as_array(a)
     if x.ndim <= axis:
-        raise ShapeError(at_user_line(f"smelt.{name}: needs {axis + 1} axes at least; a {x.aval}"))
+        axes = f"{axis + 1} axes" if axis else "an axis"
+        raise ShapeError(at_user_line(f"smelt.{name}: needs {axes} at least; a {x.aval}"))
     return split(x, indices_or_sections, axis)
 
 
@@ -177,7 +178,7 @@ def hsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream:
     [(3, 1), (3, 3)]
     """
     check_stream(stream)
-    return _split_along("hsplit", a, indices_or_sections, 0 if as_array(a).ndim == 1 else 1)
+    return _split_along("hsplit", a, indices_or_sections, 0 if as_array(a).ndim <= 1 else 1)
 
 
 @remembered
