@@ -201,12 +201,15 @@ def sparse(
         A function that returns a new array of its argument's shape.
 
     Raises:
-        ShapeError: when called with an array that is no matrix.
+        AttributeValueError: another sparsity. ShapeError: when called with an array that is no matrix.
 
     >>> import smelt
     >>> (smelt.nn.init.sparse(0.5)(smelt.zeros((2, 4))) == 0).sum(axis=1).tolist()
     [2, 2]
     """
+    if not 0 <= sparsity <= 1:
+        message = f"sparsity must be from 0 to 1, is {shown(sparsity)}"
+        raise AttributeValueError(at_user_line(f"smelt.nn.init.sparse: {message}"))
 
     def made(a: array) -> array:
         if a.ndim != 2:

@@ -555,3 +555,9 @@ def _fits_module(old: Any, new: Any) -> bool | None:
     if isinstance(old, Module):
         return True if isinstance(new, Module) else None
     return None
+
+
+def check_module(name: str, value: Any) -> None:
+    """Raise TreeError where a function of modules, `name`, is given something else."""
+    if not isinstance(value, Module):
+        raise TreeError(at_user_line(f"smelt.nn.{name}: needs a module, got {kind_of(value)}"))

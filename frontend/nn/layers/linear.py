@@ -9,6 +9,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import ShapeError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 from .quantized import QQLinear, QuantizedLinear
 
@@ -104,7 +105,7 @@ class Bilinear(Module):
 
     def __init__(self, input1_dims: int, input2_dims: int, output_dims: int, bias: bool = True):
         super().__init__()
-        bound = 1 / math.sqrt(input1_dims)
+        bound = 1 / math.sqrt(integer("nn.Bilinear", "input1_dims", input1_dims, 1))
         self.weight = smelt.random.uniform(-bound, bound, (output_dims, input2_dims, input1_dims))
         if bias:
             self.bias = smelt.random.uniform(-bound, bound, (output_dims,))

@@ -10,6 +10,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
@@ -156,7 +157,7 @@ class GroupNorm(Module):
         if affine:
             self.bias = smelt.zeros((dims,))
             self.weight = smelt.ones((dims,))
-        self.num_groups = num_groups
+        self.num_groups = integer("nn.GroupNorm", "num_groups", num_groups, 1)
         self.dims = dims
         self.eps = eps
         self.pytorch_compatible = pytorch_compatible

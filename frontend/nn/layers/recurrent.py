@@ -11,6 +11,7 @@ from smelt import array
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 
+from ...lazy.arguments import integer
 from .activation_functions import tanh
 from .base import Module
 
@@ -107,7 +108,7 @@ class RNN(_Recurrent):
                 at_user_line(f"smelt.nn.RNN: nonlinearity must be a function, is {shown(nonlinearity)}")
             )
         self.nonlinearity = nonlinearity or tanh
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wxh = self._uniform(hidden_size, hidden_size, input_size)
         self.Whh = self._uniform(hidden_size, hidden_size, hidden_size)
         if bias:
@@ -157,7 +158,7 @@ class GRU(_Recurrent):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
         super().__init__()
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wx = self._uniform(hidden_size, 3 * hidden_size, input_size)
         self.Wh = self._uniform(hidden_size, 3 * hidden_size, hidden_size)
         if bias:
@@ -215,7 +216,7 @@ class LSTM(_Recurrent):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
         super().__init__()
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wx = self._uniform(hidden_size, 4 * hidden_size, input_size)
         self.Wh = self._uniform(hidden_size, 4 * hidden_size, hidden_size)
         if bias:
