@@ -152,19 +152,8 @@ class CompiledFunction(Generic[P, R]):
                     parts.append(static_part(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
-            state_leaves, state_tree = tree.flatten(self._inputs, space=tree.STATES)
-            if _ARRAYS.issuperset(map(type, state_leaves)):
-                state_arrays = state_leaves
-                held = [x._ref for x in state_leaves]
-                parts += [node.avals[i] for node, i in held]
-            else:
-                state_arrays = [x for x in state_leaves if isinstance(x, array)]
-                held = [x._ref for x in state_arrays]
-                parts += [x.aval if isinstance(x, array) else state_part(x) for x in state_leaves]
-            refs += held
-            parts.append(state_tree)
-            if len({*map(id, state_arrays)}) < len(state_arrays):  # one array in two places
-                parts.append(tuple(places_of(state_arrays)))
+            state_arrays = self._read_state(parts)
+            refs += [x._ref for x in state_arrays]
         key = tuple(parts)
         store = self._store
         version = guarded.find(store.entries, key)
@@ -175,10 +164,7 @@ class CompiledFunction(Generic[P, R]):
                 store.use(key, version)
         outs = self._results(version, refs, args, kwargs)
         if self._outputs is not None:
-            updated = outs[version.n_outputs :]
-            del outs[version.n_outputs :]
-            state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
-            put(self._outputs, tree.unflatten(version.state_tree, state_out))
+            self._update_state(version, outs)
         for position, value in version.static_outputs:
             outs.insert(position, value)
         result = tree.unflatten(version.out_tree, outs)
@@ -190,6 +176,27 @@ class CompiledFunction(Generic[P, R]):
                     args, kwargs, leaves, treedef, version, is_clear, self._sees_order
                 )
         return result
+
+    def _read_state(self, parts: list[Any]) -> list[array]:
+        """The arrays in `inputs`; what of the state belongs to the key of a version goes to `parts`."""
+        leaves, treedef = tree.flatten(self._inputs, space=tree.STATES)
+        if _ARRAYS.issuperset(map(type, leaves)):
+            arrays = leaves
+            parts += [node.avals[i] for node, i in [x._ref for x in leaves]]
+        else:
+            arrays = [x for x in leaves if isinstance(x, array)]
+            parts += [x.aval if isinstance(x, array) else state_part(x) for x in leaves]
+        parts.append(treedef)
+        if len({*map(id, arrays)}) < len(arrays):  # one array in two places
+            parts.append(tuple(places_of(arrays)))
+        return arrays
+
+    def _update_state(self, version: Version, outs: list[Any]) -> None:
+        """Give `outputs` its new values, which are the last results of a program: `outs` keeps the others."""
+        updated = outs[version.n_outputs :]
+        del outs[version.n_outputs :]
+        state_out = [updated[place] if place is not None else x for place, x in version.state_leaves]
+        put(self._outputs, tree.unflatten(version.state_tree, state_out))
 
     def _results(self, version: Version, refs: list[Ref], args: Any, kwargs: Any) -> list[Any]:
         """Run a version, or if an argument has no value yet, note that it is to be run."""
