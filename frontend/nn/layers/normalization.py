@@ -151,13 +151,14 @@ class GroupNorm(Module):
         self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False
     ):
         super().__init__()
+        integer("nn.GroupNorm", "num_groups", num_groups, 1)
         if dims % num_groups:
             message = f"{dims} channels are not {num_groups} equal groups"
             raise AttributeValueError(at_user_line(f"smelt.nn.GroupNorm: {message}"))
         if affine:
             self.bias = smelt.zeros((dims,))
             self.weight = smelt.ones((dims,))
-        self.num_groups = integer("nn.GroupNorm", "num_groups", num_groups, 1)
+        self.num_groups = num_groups
         self.dims = dims
         self.eps = eps
         self.pytorch_compatible = pytorch_compatible
