@@ -136,12 +136,6 @@ class Product:
     @property
     def is_alone(self) -> bool:
         """Whether the outputs are the contraction's result, perhaps with its elements in other places."""
-
-        def origin(v: Value) -> Value:
-            while v.owner is not None and only_moves(v.owner):
-                v = v.owner.operands[0]
-            return v
-
         return all(origin(v) == self.result for v, _ in self.outputs)
 
     def width(self, loop: Fused) -> int:
@@ -284,6 +278,13 @@ def _widens(op: OpView) -> bool:
         return False
     source, target = op.operands[0].dtype, op.results[0].dtype
     return source is not target and compute_dtype(source) is target
+
+
+def origin(v: Value) -> Value:
+    """The value whose elements these are, perhaps in other places."""
+    while v.owner is not None and only_moves(v.owner):
+        v = v.owner.operands[0]
+    return v
 
 
 def only_moves(op: OpView) -> bool:

@@ -40,7 +40,7 @@ def values_to_keep(
     found: dict[tuple[Value, Coordinates], Kept] = {}
     for n, (_, space, roots) in enumerate(stages):
         before = [
-            (number, collect_reads(ops, earlier_roots, stop=_is_reduced))
+            (number, collect_reads(ops, earlier_roots, stop=is_reduced))
             for number, inner, earlier_roots in stages[:n]
             if inner == space
         ]
@@ -95,7 +95,8 @@ def values_of_rows(
     return list(found)
 
 
-def _is_reduced(v: Value) -> bool:
+def is_reduced(v: Value) -> bool:
+    """Whether a value is the result of a reduction of rows."""
     return v.owner is not None and is_row_reduction(v.owner)
 
 

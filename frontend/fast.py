@@ -91,6 +91,9 @@ def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     """MLX's kernels in CUDA, which smelt does not run. It has `metal_kernel`, whose text runs on Apple's and
     NVIDIA's GPUs, and simulated on a CPU; `smelt.custom_call` calls any other code.
 
+    Args:
+        name, args, kwargs: whatever.
+
     Raises:
         DeviceError: always.
 
@@ -106,6 +109,9 @@ def cuda_kernel(name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
 def precompiled_cuda_kernel(*args: Any, **kwargs: Any) -> NoReturn:
     """MLX's compiled kernels for NVIDIA GPUs, which smelt does not run; see `cuda_kernel`.
+
+    Args:
+        args, kwargs: whatever.
 
     Raises:
         DeviceError: always.

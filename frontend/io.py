@@ -92,6 +92,7 @@ def save(file: File, arr: ArrayLike) -> None:
 
     Args:
         file: a path, to which ``.npy`` is added where it is missing, or an open binary file.
+        arr: what becomes an array.
 
     >>> import smelt, io
     >>> file = io.BytesIO()
@@ -111,6 +112,7 @@ def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
 
     Args:
         file: a path, to which ``.npz`` is added where it is missing, or an open binary file.
+        args, kwargs: arrays.
 
     Raises:
         AttributeValueError: a keyword arr_0, arr_1, … that a positional array has already.
@@ -128,6 +130,9 @@ def savez(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
 @explained
 def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     """`savez`, with the arrays compressed.
+
+    Args:
+        file, args, kwargs: as of `savez`.
 
     >>> import smelt, io
     >>> smelt.savez_compressed(io.BytesIO(), smelt.array([1, 2]))

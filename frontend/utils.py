@@ -44,6 +44,7 @@ def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | N
     """The entries of two trees of dicts, lists and tuples in one. None and empty containers stand for nothing.
 
     Args:
+        tree_a, tree_b: nested dicts, lists and tuples; None for none.
         merge_fn: makes one of two leaves in the same place.
 
     Raises:

@@ -21,7 +21,7 @@ class DType:
         name: MLX's name, e.g. ``"float32"`` or ``"bool"``.
         mlir: its spelling in a tensor type, e.g. ``"f32"``, ``"ui8"``, ``"complex<f32>"``.
         kind: ``"b"`` bool, ``"u"`` unsigned, ``"i"`` signed, ``"f"`` floating, ``"c"`` complex.
-        size: bytes of one element.
+        size: bytes of one element. numpy: the name of NumPy's dtype, or of ml_dtypes'.
 
     >>> import smelt
     >>> smelt.float16.size, smelt.array([1, 2]).dtype is smelt.int32
@@ -96,7 +96,11 @@ class DType:
         return self.real.bits - self.exponent_bits
 
     def holds(self, value: int) -> bool:
-        """Whether a Python integer lies in the range of an integer dtype; true for all others."""
+        """Whether a Python integer lies in the range of an integer dtype; true for all others.
+
+        Args:
+            value: an int of any size.
+        """
         if self.kind == "i":
             return -(1 << self.bits - 1) <= value < 1 << self.bits - 1
         return self.kind != "u" or 0 <= value < 1 << self.bits

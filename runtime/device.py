@@ -65,6 +65,11 @@ metal_sim = device_named("metal:sim")
 gpu = of_kind("gpu")
 
 
+def host_of(device: Device) -> Device:
+    """What computes in the host's memory in place of a device: itself, if its memory is that; else the CPU."""
+    return device if device.is_host else cpu
+
+
 _ASKED = "; the setting device (SMELT_DEVICE) asks for it"
 
 

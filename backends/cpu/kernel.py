@@ -89,6 +89,11 @@ class CpuKernel(VectorKernel):
             operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([1, 0, 0, 0], self.context),
         ).result  # fmt: skip
 
+    def address_of(self, memref: Any) -> Scalar:
+        """Where a buffer begins, as a number."""
+        found = self.emit("memref.extract_aligned_pointer_as_index", [memref], [self.type(INDEX)]).result
+        return Scalar(self, found, INDEX)
+
     def at_address(self, address: Scalar, kind: Any) -> Any:
         """What lies at an address, an int64, as a flat memref of a type: the descriptor that MLIR would make."""
         ctx, ir = self.context, mlir.ir

@@ -208,7 +208,7 @@ class Emitter(ControlEmitter):
         source, target = origin(planned.op.operands[i]), planned.op.results[j]
         if (source, target) not in self.shared:
             return None
-        return self._address(places[source].memref).ne(self._address(places[target].memref))
+        return self.k.address_of(places[source].memref).ne(self.k.address_of(places[target].memref))
 
     def _share(self, function: str, memrefs: Sequence[Any], extent: int, grain: int) -> None:
         """Call a kernel for this member's part of its range."""
@@ -241,7 +241,7 @@ class Emitter(ControlEmitter):
 
     def settle(self, source: Storage, target: Storage, nbytes: int) -> None:
         memref = self.raw(target, nbytes)
-        elsewhere = self._address(source.memref).ne(self._address(memref))
+        elsewhere = self.k.address_of(source.memref).ne(self.k.address_of(memref))
         self.k.when(elsewhere, functools.partial(self.copy, source, Storage(memref, 0), nbytes))
 
     def enter_loop(self, planned: PlannedOp) -> Polling | None:
@@ -282,11 +282,6 @@ class Emitter(ControlEmitter):
             self.wait()
 
         k.when(entered.due(k), ask)
-
-    def _address(self, memref: Any) -> Scalar:
-        k = self.k
-        found = k.emit("memref.extract_aligned_pointer_as_index", [memref], [k.type(INDEX)]).result
-        return Scalar(k, found, INDEX)
 
 
 def _copy_kernel(module: KernelModule, nbytes: int) -> str:

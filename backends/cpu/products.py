@@ -49,7 +49,7 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
     k = CpuKernel(module, entry, op.location, main)
     *memrefs, lo, hi = entry.arguments
     call = _Caller(module, k, lhs.dtype)
-    a, b, c = (call.address(m) for m in memrefs)
+    a, b, c = (call.k.address_of(m) for m in memrefs)
     lo, hi = Scalar(k, lo, INDEX), Scalar(k, hi, INDEX)
     m, n, kk = form.m, form.n, form.k
     for v, size in zip(values, (m * kk, kk * n, m * n)):
@@ -98,11 +98,6 @@ class _Caller:
         assert found is not None
         self.library = found
 
-    def address(self, memref: Any) -> Scalar:
-        k = self.k
-        found = k.emit("memref.extract_aligned_pointer_as_index", [memref], [k.type(INDEX)]).result
-        return Scalar(k, found, INDEX)
-
     def shift(self, address: Scalar, elements: Scalar) -> Scalar:
         return address + elements * self.dtype.size
 
@@ -126,7 +121,7 @@ class _Caller:
         memory = k.scratch(2, self.dtype.real)
         for i, part in enumerate((value, 0.0)):
             k.write(k.const(part, self.dtype.real), memory, k.const(i, INDEX))
-        return self.address(memory.memref)
+        return self.k.address_of(memory.memref)
 
     def product(self, form: MatmulForm, rows: Scalar, columns: Scalar, a: Scalar, b: Scalar, c: Scalar) -> None:
         k = self.k

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, make_plan
-from smelt.backends.recompute import values_to_keep
+from smelt.backends.recompute import is_reduced, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
-from smelt.passes.kernels.analysis import is_row_reduction
 
 from .kernel import CpuKernel, KernelModule, Memory, as_bytes
 from .loops import Split
@@ -76,7 +75,7 @@ def build_short_rows(
     rows = max(FEWEST_ROWS, BLOCK // length // LANES * LANES)
     if lane.extent < rows or length * math.prod(loop.extent for loop in loops) < FEWEST:
         return None
-    returned = [(v, plan.places[v]) for v in body.returns if plan.space_of.get(v) and not _is_reduced(v)]
+    returned = [(v, plan.places[v]) for v in body.returns if plan.space_of.get(v) and not is_reduced(v)]
     operands, results = (_turned(found, lane, inner[0]) for found in (plan.loads, returned))
     if not operands or results is None or (length > LONGEST_RESULTS if results else length < SHORTEST):
         return None
@@ -96,10 +95,6 @@ def build_short_rows(
     k.emit("func.return", [], [])
     units = count * math.prod(loop.extent for loop in outer)
     return ScheduledKernel(name, body, Split(units), [*body.arguments, *body.returns])
-
-
-def _is_reduced(v: Value) -> bool:
-    return v.owner is not None and is_row_reduction(v.owner)
 
 
 def _turned(accesses: Sequence[tuple[Value, Coordinates]], lane: Fused, inner: Fused) -> list[Turned] | None:

@@ -1,8 +1,9 @@
-"""Scalars and vectors in a Metal kernel: one ``gpu.func`` under construction, and the module it is in.
+"""Scalars and vectors in a kernel of a GPU: one ``gpu.func`` under construction, and the module it is in.
 
-Elements are computed as on every target (`lowering`). What is Metal's own: positions of threads, the
+Elements are computed as on every target (`lowering`). What is a GPU's own: positions of threads, the
 exchange between lanes of a simdgroup, threadgroup memory, and loads and stores of 16 bytes. An
 elementary function becomes a function of the module, so that a kernel's text reads like its program.
+The words are Metal's: a threadgroup is CUDA's block, a simdgroup its warp.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from .quotients import Quotients
 #: Elementwise ops with at least this many flops become functions of the module.
 FUNCTION_FLOPS = 8.0
 
+#: ``ult`` among the predicates of ``arith.cmpi``.
+UNSIGNED_LESS = 6
 #: Updates of integers that threads may make at once, by mode and kind: the number of ``memref.atomic_rmw``'s kind.
 ATOMICS = {("add", "i"): 1, ("add", "u"): 1, ("max", "i"): 6, ("max", "u"): 7, ("min", "i"): 10, ("min", "u"): 11}
 
@@ -110,10 +113,14 @@ class GpuKernel(MemoryKernel):
     def __init__(self, module: GpuModule, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
         self.gpu = module.gpu
-        self._shared = 0
-        self._largest = 0
-        self._ids: dict[Any, Scalar] = {}
+        self._shared = 0  #: how many arrays of threadgroup memory there are
+        self._largest = 0  #: see `reach`
+        self._ids: dict[Any, Scalar] = {}  #: positions, which are emitted once
         self._quotients = Quotients(self)
+
+    def _number(self, value: int) -> Any:
+        """An attribute of 64 bits."""
+        return mlir.ir.IntegerAttr.get(mlir.ir.IntegerType.get_signless(64, self.context), value)
 
     # Positions
 
@@ -185,8 +192,7 @@ class GpuKernel(MemoryKernel):
         space = self.attr("#gpu.address_space<workgroup>")
         kind = ir.MemRefType.get([size], self.storage(aval.dtype), memory_space=space, loc=self.location)
         self._shared += 1
-        i64 = ir.IntegerType.get_signless(64, self.context)
-        self.function.attributes["workgroup_attributions"] = ir.IntegerAttr.get(i64, self._shared)
+        self.function.attributes["workgroup_attributions"] = self._number(self._shared)
         return Memory(self.entry.add_argument(kind, ir.Location.name(name, context=self.context)), aval)
 
     def barrier(self, device: bool = False) -> None:
@@ -205,9 +211,7 @@ class GpuKernel(MemoryKernel):
 
         What it was before.
         """
-        kind = mlir.ir.IntegerAttr.get(
-            mlir.ir.IntegerType.get_signless(64, self.context), ATOMICS[mode, memory.aval.dtype.kind]
-        )
+        kind = self._number(ATOMICS[mode, memory.aval.dtype.kind])
         operation = self.emit("memref.atomic_rmw", [x, memory.memref, offset], [self.type(x.dtype)], kind=kind)
         return Scalar(self, operation.result, x.dtype)
 
@@ -267,9 +271,7 @@ class GpuKernel(MemoryKernel):
     def below(self, x: Scalar, limit: Scalar | int) -> Scalar:
         """Whether a position, which is not negative, is below `limit`."""
         limit = limit if isinstance(limit, Scalar) else self.const(limit, INDEX)
-        i64 = mlir.ir.IntegerType.get_signless(64, self.context)
-        ult = mlir.ir.IntegerAttr.get(i64, 6)
-        return self.op("arith.cmpi", [x, limit], dtypes.bool_, predicate=ult)
+        return self.op("arith.cmpi", [x, limit], dtypes.bool_, predicate=self._number(UNSIGNED_LESS))
 
     # Lanes of a simdgroup
 
@@ -461,16 +463,15 @@ class GpuKernel(MemoryKernel):
         """Close the kernel, and say how it is launched and what it costs."""
         ir, ctx = mlir.ir, self.context
         self.emit("gpu.return", [], [])
-        i64 = ir.IntegerType.get_signless(64, ctx)
         attrs = self.function.attributes
         attrs["known_block_size"] = ir.DenseI32ArrayAttr.get(list(threads), ctx)
         attrs["known_grid_size"] = ir.DenseI32ArrayAttr.get(list(groups), ctx)
         attrs["smelt.schedule"] = ir.StringAttr.get(schedule, ctx)
         for name, value in (("bytes_read", read), ("bytes_written", written), ("flops", flops)):
-            attrs[f"smelt.{name}"] = ir.IntegerAttr.get(i64, value)
+            attrs[f"smelt.{name}"] = self._number(value)
         sizes = [math.prod(ir.MemRefType(x.type).shape) for x in self.entry.arguments]
         wide = max([*sizes, math.prod(groups) * math.prod(threads), self._largest]) >= 2**31
-        attrs["smelt.index_bits"] = ir.IntegerAttr.get(i64, 64 if wide else 32)
+        attrs["smelt.index_bits"] = self._number(64 if wide else 32)
         attrs["smelt.source"] = ir.ArrayAttr.get([ir.StringAttr.get(s, ctx) for s in source], ctx)
 
     @property

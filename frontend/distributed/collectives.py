@@ -132,8 +132,14 @@ def all_min(x: array, *, group: Group | None = None, stream: Any = None) -> arra
 def all_gather(x: array, *, group: Group | None = None, stream: Any = None) -> array:
     """The arrays of all processes, one after the other along the first axis. Its derivative is `sum_scatter`.
 
+    Args:
+        group: all processes by default.
+
     Returns:
         [size · n, …] for arrays [n, …], [size] for scalars.
+
+    Raises:
+        ArgumentTypeError: `group` is none.
 
     >>> import smelt
     >>> smelt.distributed.all_gather(smelt.array([1.0, 2.0]))

@@ -28,6 +28,7 @@ class Group:
 
     def __init__(self, processes: Processes | None = None):
         self._processes = processes
+        #: Which group it is, for the ops of a program: -1 is this process alone.
         self._number = -1 if processes is None else number_of(processes)
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from smelt.ir.errors import IRError, SmeltError, shown
 from smelt.ir.op import registry as ops
 
 from ..functions.shaping import reshape
-from ..lazy.arrays import array, convert, emit, wrap
+from ..lazy.arrays import array, broadcast_to_shape, convert, emit, wrap
 from ..lazy.graph import GraphFunction, parameter, record_function
 from ..transforms.recording import apply_function, tracing
 from ..transforms.vmap import vmap
@@ -138,7 +138,7 @@ class Region:
         """The function, which is of scalars, for each element of arrays of one shape."""
         if all(op.name in ELEMENTWISE for op in self.operations[:-1]):
             shape = arguments[0].shape if arguments else ()
-            return [_spread(y, shape) for y in self(*arguments)]
+            return [broadcast_to_shape(y, shape) for y in self(*arguments)]
         shape = arguments[0].shape
         flat = [reshape(x, (-1,)) if x.size else reshape(x, (0,)) for x in arguments]
         found = vmap(lambda *xs: self(*xs))(*flat)
@@ -162,10 +162,6 @@ class Region:
         if len(found) == 1 and len(self.returned) == 1 and self.returned[0] in mine:
             return mine.index(self.returned[0])
         return None
-
-
-def _spread(x: array, shape: tuple[int, ...]) -> array:
-    return x if x.shape == shape else emit(ops["broadcast"], (x,), {"shape": shape})
 
 
 class OpenAval:
@@ -410,7 +406,7 @@ def constant_of(values: np.ndarray) -> array:
     if (values.size and values.size == 1) or (values.size > 1 and _same(values)):
         value = values.reshape(-1)[0].item() if kind is not dtypes.bfloat16 else float(values.reshape(-1)[0])
         scalar = emit(ops["constant"], (), {"value": value, "dtype": kind})
-        return _spread(scalar, values.shape)
+        return broadcast_to_shape(scalar, values.shape)
     if kind is dtypes.bfloat16:
         return convert(constant_of(values.astype(np.float32)), kind)
     if kind.is_complex:
@@ -423,3 +419,9 @@ def _same(values: np.ndarray) -> bool:
     raw = np.ascontiguousarray(values).reshape(-1)
     first = raw[:1].view(np.uint8).tobytes()
     return raw.tobytes() == first * raw.size
+
+
+def owner_of(value: Any) -> Any:
+    """The op that a value of MLIR is a result of; None for an argument."""
+    owner = value.owner
+    return None if not hasattr(owner, "name") else getattr(owner, "operation", owner)

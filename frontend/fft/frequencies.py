@@ -34,6 +34,7 @@ def fftfreq(
         n: the number of elements.
         d: the distance between them, in seconds for frequencies in hertz.
         dtype: of floats; by default float32.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Returns:
         Of shape (n,).
@@ -68,6 +69,7 @@ def rfftfreq(
         n: the number of elements that were transformed.
         d: the distance between them, in seconds for frequencies in hertz.
         dtype: of floats; by default float32.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Returns:
         Of shape (n // 2 + 1,).

@@ -131,6 +131,9 @@ def remainder(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
 def divmod(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> tuple[array, array]:
     """``(floor_divide(a, b), remainder(a, b))``.
 
+    Returns:
+        Two arrays of their common shape and dtype: the floored quotients and the remainders, which have the sign of b.
+
     >>> import smelt
     >>> smelt.divmod(smelt.array([7, -7]), 4)
     (array([ 1, -2], dtype=int32), array([3, 1], dtype=int32))

@@ -251,6 +251,12 @@ def insert(
 def resize(a: ArrayLike, new_shape: Axes, *, stream: StreamOrDevice = None) -> array:
     """The flattened elements in another shape, from the start again where they do not suffice; zeros of no elements.
 
+    Args:
+        new_shape: an int or a sequence of ints.
+
+    Raises:
+        ShapeError: a negative extent.
+
     >>> import smelt
     >>> smelt.resize(smelt.array([1, 2, 3]), (2, 2))
     array([[1, 2],

@@ -156,28 +156,49 @@ class ArrayAt:
         return select(broadcast_to_shape(there, plan.shape), read(x, plan), missing)
 
     def set(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array with `value` at the index."""
+        """The array with `value` at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         return self._update(value, "set", mode)
 
     def apply(self, function: Callable[[array], ArrayLike], *, mode: str | None = None) -> array:
-        """The array with what `function` makes of its elements at the index, all at once."""
+        """The array with what `function` makes of its elements at the index, all at once.
+
+        `mode`: see `ArrayAt`.
+        """
         return self.set(function(self.get(mode=mode)), mode=mode)
 
     def add(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array with `value` added at the index."""
+        """The array with `value` added at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         return self._update(value, "add", mode)
 
     def subtract(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array with `value` subtracted at the index."""
+        """The array with `value` subtracted at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         x = self._array
         return self._update(emit_elementwise(ops["neg"], _numeric(x, value, "subtract")), "add", mode)
 
     def multiply(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array multiplied by `value` at the index."""
+        """The array multiplied by `value` at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         return self._update(value, "mul", mode)
 
     def divide(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array divided by `value` at the index, which needs floating-point numbers."""
+        """The array divided by `value` at the index, which needs floating-point numbers.
+
+        `mode`: see `ArrayAt`.
+
+        Raises:
+            DTypeError: an array of integers or bools.
+        """
         x = self._array
         if not x.dtype.is_inexact:
             raise DTypeError(at_user_line(f"smelt: x.at[...].divide needs floating-point numbers, x is {x.aval}"))
@@ -185,11 +206,17 @@ class ArrayAt:
         return emit_elementwise(ops["div"], x, divisor)
 
     def maximum(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array with the larger of its elements and `value` at the index."""
+        """The array with the larger of its elements and `value` at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         return self._update(value, "max", mode)
 
     def minimum(self, value: ArrayLike, *, mode: str | None = None) -> array:
-        """The array with the smaller of its elements and `value` at the index."""
+        """The array with the smaller of its elements and `value` at the index.
+
+        `mode`: see `ArrayAt`.
+        """
         return self._update(value, "min", mode)
 
 

@@ -61,6 +61,9 @@ def logsumexp(
 
     Of complex numbers it is the largest one, and what is added to that: not always the principal logarithm.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+
     Raises:
         ShapeError: a reduced axis is empty.
 

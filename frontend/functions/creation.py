@@ -75,6 +75,13 @@ def zeros(
 ) -> array:
     """An array of zeros.
 
+    Args:
+        shape: an int or a sequence of ints. dtype: float32 by default.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        ShapeError: a negative extent. ArgumentTypeError: a shape of something else than ints.
+
     >>> import smelt
     >>> smelt.zeros((2, 2))
     array([[0, 0],
@@ -91,6 +98,13 @@ def ones(
 ) -> array:
     """An array of ones.
 
+    Args:
+        shape: an int or a sequence of ints. dtype: float32 by default.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        ShapeError: a negative extent. ArgumentTypeError: a shape of something else than ints.
+
     >>> import smelt
     >>> smelt.ones(2, smelt.int32)
     array([1, 1], dtype=int32)
@@ -105,6 +119,13 @@ def empty(
     shape: Axes, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
 ) -> array:
     """An array of zeros: there is no uninitialized memory to be seen.
+
+    Args:
+        shape: an int or a sequence of ints. dtype: float32 by default.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        ShapeError: a negative extent. ArgumentTypeError: a shape of something else than ints.
 
     >>> import smelt
     >>> smelt.empty(2).shape
@@ -128,6 +149,15 @@ def full(
     """An array of one value, or of an array that is broadcast; by default in the value's dtype.
 
     The value may be called `fill_value`, as in the array API standard.
+
+    Args:
+        shape: an int or a sequence of ints.
+        vals: a number, or an array that broadcasts to `shape`; `fill_value` is the same.
+        dtype: of the result; by default the value's.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        ArgumentTypeError: no value, or two. ShapeError: a negative extent, or a value that does not broadcast.
 
     >>> import smelt
     >>> smelt.full((2, 2), smelt.array([1, 2]))
@@ -155,6 +185,10 @@ def zeros_like(
 ) -> array:
     """Zeros in the shape of `a`, and in its dtype unless one is given.
 
+    Args:
+        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
+            device.
+
     >>> import smelt
     >>> smelt.zeros_like(smelt.array([1, 2]))
     array([0, 0], dtype=int32)
@@ -173,6 +207,10 @@ def ones_like(
     a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
 ) -> array:
     """Ones in the shape of `a`, and in its dtype unless one is given.
+
+    Args:
+        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
+            device.
 
     >>> import smelt
     >>> smelt.ones_like(smelt.array([2.0, 3.0]))
@@ -195,6 +233,14 @@ def full_like(
     device: StreamOrDevice = None,
 ) -> array:
     """`vals` broadcast to the shape of `a`, in its dtype unless one is given.
+
+    Args:
+        vals: a number, or an array that broadcasts to the shape of `a`; `fill_value` is the same.
+        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
+            device.
+
+    Raises:
+        ArgumentTypeError: no value, or two. ShapeError: one that does not broadcast.
 
     >>> import smelt
     >>> smelt.full_like(smelt.array([1, 2]), 7)
@@ -248,6 +294,7 @@ def arange(
     Args:
         dtype: by default int32 if all numbers are integers (int64 where that is too narrow), else float32. In a
             narrower one that is given integers wrap around.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Raises:
         AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
@@ -314,6 +361,7 @@ def linspace(
     Args:
         start, stop: numbers, or arrays of one element; they may be complex.
         dtype: float32 by default, complex64 where one of them is complex.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Raises:
         DTypeError: complex numbers in another dtype.
@@ -366,6 +414,9 @@ def tri(
 ) -> array:
     """An n-by-m matrix of ones on and below the k-th diagonal, and zeros above; empty where n or m is negative.
 
+    Args:
+        dtype: float32 by default.
+
     >>> import smelt
     >>> smelt.tri(2, 3)
     array([[1, 0, 0],
@@ -390,6 +441,11 @@ def eye(
 ) -> array:
     """An n-by-m matrix of ones on the k-th diagonal, and zeros elsewhere.
 
+    Args:
+        n, m: how many rows and columns; m is n by default. k: above the main diagonal where positive.
+        dtype: float32 by default.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
     >>> import smelt
     >>> smelt.eye(2, k=1)
     array([[0, 1],
@@ -408,12 +464,16 @@ def eye(
 def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDevice = None) -> array:
     """The n-by-n identity matrix.
 
+    Args:
+        dtype: float32 by default.
+
     >>> import smelt
     >>> smelt.identity(2)
     array([[1, 0],
            [0, 1]], dtype=float32)
     """
     check_stream(stream)
+    checked_shape("identity", (n, n))
     return eye(n, dtype=dtype)
 
 
@@ -426,6 +486,11 @@ def asarray(
     stream: StreamOrDevice = None,
 ) -> array:
     """`a` as an array: itself if it is one (unless `copy`), else a new one with its data.
+
+    Args:
+        dtype: by default that of the data; Python's floats are float32.
+        copy: True for a new array, False for an error where one is needed. device: as `stream`: it has to exist, and
+            arrays are evaluated on the default device.
 
     Raises:
         AttributeValueError: ``copy=False``, but the data must be copied.
@@ -453,6 +518,9 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
     """An array with a copy of the data of any object with ``__dlpack__``.
 
     What lies on an NVIDIA GPU stays there, and is copied only with ``copy=True``: nobody may write to it any more.
+
+    Args:
+        x: an array of any library that has it. device: as `stream`. copy: see above.
 
     Raises:
         ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False`` of data in the host's memory.

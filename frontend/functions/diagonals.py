@@ -44,6 +44,9 @@ def diagonal(
 ) -> array:
     """The elements [i, i + offset] of two axes, as the last axis of the result.
 
+    Args:
+        axis1, axis2: the two axes; they are different ones.
+
     >>> import smelt
     >>> smelt.diagonal(smelt.array([[1, 2], [3, 4]]))
     array([1, 4], dtype=int32)
@@ -161,6 +164,9 @@ def trace(
     stream: StreamOrDevice = None,
 ) -> array:
     """The sum of the elements [i, i + offset] of two axes, by default in the dtype of `sum`.
+
+    Args:
+        axis1, axis2: the two axes. dtype: to sum in, and of the result.
 
     >>> import smelt
     >>> smelt.trace(smelt.array([[1, 2], [3, 4]]))

@@ -60,6 +60,9 @@ _KIND = {"b": generic, "u": unsignedinteger, "i": signedinteger, "f": floating, 
 def issubdtype(arg1: DType | DtypeCategory, arg2: DType | DtypeCategory) -> bool:
     """Whether a dtype or category lies within another. bool_ lies within `generic` only.
 
+    Args:
+        arg1: a dtype or category. arg2: the one that may hold it; a dtype holds itself only.
+
     >>> import smelt
     >>> smelt.issubdtype(smelt.int8, smelt.integer), smelt.issubdtype(smelt.floating, smelt.integer)
     (True, False)
@@ -153,11 +156,17 @@ def can_cast(from_: array | DType, to: DType) -> bool:
 class finfo:
     """Limits of a floating or complex dtype, or of an array of it: those of its parts.
 
+    Args:
+        arg: a dtype, or an array that has it.
+
     Attributes:
         dtype: the dtype of a part. bits: its width.
         min, max: least and largest finite number.
         eps: distance from 1 to the next larger number.
         smallest_normal: least positive normal number.
+
+    Raises:
+        DTypeError: integers or bools.
 
     >>> import smelt
     >>> smelt.finfo(smelt.float32).eps
@@ -188,8 +197,14 @@ class finfo:
 class iinfo:
     """Limits of an integer dtype, or of an array of it.
 
+    Args:
+        arg: a dtype, or an array that has it.
+
     Attributes:
         dtype: the dtype. bits: its width. min, max: least and largest integer.
+
+    Raises:
+        DTypeError: a dtype that is not of integers.
 
     >>> import smelt
     >>> smelt.iinfo(smelt.int8).max

@@ -90,6 +90,12 @@ def _cbrt(x: array) -> array:
 def logaddexp2(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """log2(2ᵃ + 2ᵇ), without overflow; -inf where both are. Integers give float32.
 
+    Args:
+        a, b: arrays that broadcast against each other.
+
+    Returns:
+        Their common shape; the floating dtype in which both meet.
+
     Raises:
         DTypeError: complex numbers.
 
@@ -166,6 +172,12 @@ def _ordered(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, array]:
 def fmax(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The larger one, and where one is NaN the other one (`maximum` gives NaN).
 
+    Args:
+        a, b: arrays that broadcast against each other.
+
+    Returns:
+        Their common shape and dtype.
+
     Raises:
         DTypeError: complex numbers.
 
@@ -182,6 +194,12 @@ def fmax(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> arr
 @remembered_numbers
 def fmin(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The smaller one, and where one is NaN the other one (`minimum` gives NaN).
+
+    Args:
+        a, b: arrays that broadcast against each other.
+
+    Returns:
+        Their common shape and dtype.
 
     Raises:
         DTypeError: complex numbers.

@@ -86,6 +86,12 @@ def histogram_bin_edges(
 ) -> array:
     """The edges of the bins of `histogram`.
 
+    Args:
+        bins, range: as of `histogram`.
+
+    Returns:
+        A vector of one edge more than there are bins.
+
     >>> import smelt
     >>> smelt.histogram_bin_edges(smelt.array([0.0, 4.0]), 2)
     array([0, 2, 4], dtype=float32)

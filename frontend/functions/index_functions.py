@@ -172,6 +172,7 @@ def slice(
     Args:
         start_indices: one integer for each axis in `axes`; the other axes start at 0. A window that
             would leave the array is moved inside.
+        axes: those that are cut. slice_size: the extent of the window on each axis of `a`.
 
     Raises:
         ShapeError: the window is larger than the array.

@@ -78,6 +78,9 @@ def _in_parts(join: Callable[..., array], arrays: Any, axis: int | None) -> arra
 def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays one after the other along an axis, in their common dtype; flattened when `axis` is None.
 
+    Args:
+        arrays: one at least, of any dtypes. axis: counts from the end where negative.
+
     Raises:
         ShapeError: shapes that differ on another axis.
 
@@ -108,6 +111,12 @@ concat = concatenate
 
 def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
     """Arrays of one shape along a new axis.
+
+    Args:
+        arrays: one at least, of any dtypes. axis: its place in the result, 0 if None.
+
+    Raises:
+        ShapeError: arrays of several shapes.
 
     >>> import smelt
     >>> smelt.stack([smelt.array([1, 2]), smelt.array([3, 4])], axis=1)
@@ -147,6 +156,9 @@ def split(
     a: ArrayLike, /, indices_or_sections: int | Sequence[int], axis: int = 0, *, stream: StreamOrDevice = None
 ) -> list[array]:
     """Pieces along an axis: so many of equal size, or cut at the given indices.
+
+    Args:
+        indices_or_sections: an int for so many pieces, or the indices at which pieces begin. axis: the one to cut.
 
     Raises:
         ShapeError: the axis does not divide into that many equal pieces, or they are more than 2**22.

@@ -83,6 +83,12 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     A vector on the left counts as a row, on the right as a column; that axis is dropped from the result. Integers wrap;
     of bools it is whether any pair is true, as in NumPy.
 
+    Args:
+        a, b: […, m, k] and […, k, n], or vectors.
+
+    Returns:
+        […, m, n], in the common dtype.
+
     Raises:
         ShapeError: a scalar, or inner extents or leading axes that do not fit.
 
@@ -217,6 +223,9 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
 @remembered
 def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDevice = None) -> array:
     """Sums of products along an axis, the other axes being broadcast; `a` is conjugated if complex.
+
+    Args:
+        a, b: arrays of any dtypes. axis: the one that is summed, which counts from the end.
 
     Raises:
         ShapeError: axes of different sizes.
@@ -354,6 +363,9 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
 
 def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, ...]], str]:
     """The order in which `einsum` contracts: positions in the shrinking list of operands, and a table.
+
+    Args:
+        subscripts, operands: as of `einsum`.
 
     >>> import smelt
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]

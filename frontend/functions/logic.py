@@ -54,6 +54,9 @@ def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
 def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether equal, as bool. NaN equals nothing.
 
+    Args:
+        a, b: arrays that broadcast against each other, compared in their common dtype.
+
     >>> import smelt
     >>> smelt.equal(smelt.array([1, 2]), 2)
     array([False,  True], dtype=bool)
@@ -65,6 +68,9 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 @remembered_op
 def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether different, as bool. NaN differs from everything.
+
+    Args:
+        a, b: arrays that broadcast against each other, compared in their common dtype.
 
     >>> import smelt
     >>> smelt.not_equal(smelt.array([1, 2]), 2)
@@ -135,6 +141,9 @@ def _logical(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
 def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether both are true, as bool.
 
+    Args:
+        a, b: arrays that broadcast against each other; what is not zero is true.
+
     >>> import smelt
     >>> smelt.logical_and(smelt.array([0, 1]), smelt.array([2.0, 3.0]))
     array([False,  True], dtype=bool)
@@ -147,6 +156,9 @@ def logical_and(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None)
 def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether either is true, as bool.
 
+    Args:
+        a, b: arrays that broadcast against each other; what is not zero is true.
+
     >>> import smelt
     >>> smelt.logical_or(smelt.array([0, 1]), False)
     array([False,  True], dtype=bool)
@@ -158,6 +170,9 @@ def logical_or(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) 
 @remembered
 def logical_xor(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """Whether exactly one is true, as bool.
+
+    Args:
+        a, b: arrays that broadcast against each other; what is not zero is true.
 
     >>> import smelt
     >>> smelt.logical_xor(smelt.array([0, 1]), True)
@@ -186,6 +201,12 @@ def logical_not(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in both.
 
+    Args:
+        a, b: integers or bools that broadcast against each other.
+
+    Raises:
+        DTypeError: other dtypes.
+
     >>> import smelt
     >>> smelt.bitwise_and(smelt.array([6, 5]), 3)
     array([2, 1], dtype=int32)
@@ -198,6 +219,12 @@ def bitwise_and(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> ar
 def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in either.
 
+    Args:
+        a, b: integers or bools that broadcast against each other.
+
+    Raises:
+        DTypeError: other dtypes.
+
     >>> import smelt
     >>> smelt.bitwise_or(smelt.array([6, 5]), 3)
     array([7, 7], dtype=int32)
@@ -209,6 +236,12 @@ def bitwise_or(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
 @remembered
 def bitwise_xor(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """The bits set in exactly one.
+
+    Args:
+        a, b: integers or bools that broadcast against each other.
+
+    Raises:
+        DTypeError: other dtypes.
 
     >>> import smelt
     >>> smelt.bitwise_xor(smelt.array([6, 5]), 3)
@@ -416,6 +449,9 @@ def allclose(
 @remembered
 def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: StreamOrDevice = None) -> array:
     """Whether a and b have the same shape and elements, as a bool scalar. Dtypes may differ.
+
+    Args:
+        equal_nan: whether a NaN equals a NaN.
 
     >>> import smelt
     >>> smelt.array_equal(smelt.array([1, 2]), smelt.array([1.0, 2.0]))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 
-from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 
-from ..lazy.arguments import dtype_of, number
+from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.operands import as_floating, constant
+from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
 from .quantiles import quantiles
-from .reductions import Axis, normalize_axes, root_of_squares, widened
+from .reductions import Axis, floating_in, normalize_axes, root_of_squares, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
 from .reductions import max as max_of
@@ -42,6 +41,10 @@ def nansum(
 ) -> array:  # fmt: skip
     """Sum over axes of what is no NaN; of nothing it is 0. Small integers widen as in `smelt.sum`.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
+
     >>> import smelt
     >>> smelt.nansum(smelt.array([1.0, float("nan"), 2.0]))
     array(3, dtype=float32)
@@ -56,6 +59,10 @@ def nanprod(
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Product over axes of what is no NaN; of nothing it is 1. Small integers widen as in `smelt.prod`.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
 
     >>> import smelt
     >>> smelt.nanprod(smelt.array([2.0, float("nan"), 3.0]))
@@ -79,6 +86,9 @@ def _extremum(a: ArrayLike, axis: Axis, keepdims: bool, largest: bool) -> array:
 def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Largest element over axes that is no NaN; NaN where all are.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+
     Raises:
         ShapeError: a reduced axis is empty.
 
@@ -93,6 +103,9 @@ def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream
 @remembered
 def nanmin(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Smallest element over axes that is no NaN; NaN where all are.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     Raises:
         ShapeError: a reduced axis is empty.
@@ -111,6 +124,9 @@ def nanargmax(
 ) -> array:
     """Index of the largest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
 
+    Args:
+        axis: None for the index into the flattened array. keepdims: whether the axis stays, with one element.
+
     >>> import smelt
     >>> smelt.nanargmax(smelt.array([1.0, float("nan"), 2.0]))
     array(2, dtype=uint32)
@@ -125,6 +141,9 @@ def nanargmin(
 ) -> array:
     """Index of the smallest element along an axis that is no NaN, uint32; 0 where all are (an error in NumPy).
 
+    Args:
+        axis: None for the index into the flattened array. keepdims: whether the axis stays, with one element.
+
     >>> import smelt
     >>> smelt.nanargmin(smelt.array([3.0, float("nan"), 2.0]))
     array(2, dtype=uint32)
@@ -137,9 +156,9 @@ def _counts(x: array, axes: tuple[int, ...], dtype: DType) -> array:
     return convert(sum_of(logical_not(isnan(x)), axes, True), dtype)
 
 
-def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
+def _computed_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
     """What is computed with, and the dtype of the result."""
-    x = as_floating(a) if dtype is None else convert(as_array(a), dtypes.to_float(dtype_of(name, dtype)))
+    x = floating_in(name, a, dtype)
     return widened(x), x.dtype
 
 
@@ -150,12 +169,19 @@ def nanmean(
 ) -> array:  # fmt: skip
     """Mean over axes of what is no NaN; NaN of nothing. Integers give float32.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
+
+    Raises:
+        DTypeError: a `dtype` that is not floating or complex.
+
     >>> import smelt
     >>> smelt.nanmean(smelt.array([1.0, float("nan"), 2.0]))
     array(1.5, dtype=float32)
     """
     check_stream(stream)
-    x, kind = _floating_in("nanmean", a, dtype)
+    x, kind = _computed_in("nanmean", a, dtype)
     axes = normalize_axes("nanmean", x, axis)
     found = sum_of(_without(x, 0), axes, True) / _counts(x, axes, x.dtype)
     return convert(found if keepdims else found.squeeze(axes), kind)
@@ -163,7 +189,7 @@ def nanmean(
 
 def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: float) -> tuple[array, DType]:
     """With the reduced axes, of one element; real."""
-    x, kind = _floating_in(name, a, dtype)
+    x, kind = _computed_in(name, a, dtype)
     axes = normalize_axes(name, x, axis)
     count = _counts(x, axes, x.dtype)
     deviation = x - sum_of(_without(x, 0), axes, True) / count
@@ -187,6 +213,13 @@ def nanvar(
 ) -> array:  # fmt: skip
     """Variance over axes of what is no NaN, divided by the count less `correction`; NaN where that is not positive.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result.
+
+    Raises:
+        DTypeError: a `dtype` that is not floating or complex.
+
     >>> import smelt
     >>> smelt.nanvar(smelt.array([1.0, float("nan"), 3.0]))
     array(1, dtype=float32)
@@ -202,6 +235,9 @@ def nanstd(
     stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Standard deviation over axes of what is no NaN: the square root of `nanvar`.
+
+    Args:
+        axis, dtype, keepdims, correction: as of `nanvar`.
 
     >>> import smelt
     >>> smelt.nanstd(smelt.array([1.0, float("nan"), 3.0]))
@@ -224,6 +260,9 @@ def nanquantile(
 ) -> array:  # fmt: skip
     """`smelt.quantile` of what is no NaN; NaN of nothing.
 
+    Args:
+        q, axis, method, keepdims: as of `quantile`.
+
     >>> import smelt
     >>> smelt.nanquantile(smelt.array([1.0, float("nan"), 3.0]), 0.5)
     array(2, dtype=float32)
@@ -239,6 +278,9 @@ def nanpercentile(
 ) -> array:  # fmt: skip
     """`smelt.percentile` of what is no NaN; NaN of nothing.
 
+    Args:
+        q: from 0 to 100. axis, method, keepdims: as of `quantile`.
+
     >>> import smelt
     >>> smelt.nanpercentile(smelt.array([1.0, float("nan"), 3.0]), 50)
     array(2, dtype=float32)
@@ -250,6 +292,9 @@ def nanpercentile(
 @remembered
 def nanmedian(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """Median over axes of what is no NaN; NaN of nothing.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     >>> import smelt
     >>> smelt.nanmedian(smelt.array([1.0, float("nan"), 3.0, 9.0]))

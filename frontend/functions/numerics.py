@@ -73,6 +73,9 @@ def geomspace(
 ) -> array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before. float32 by default.
 
+    Args:
+        endpoint: whether `stop` is the last one. dtype: of the result.
+
     Raises:
         AttributeValueError: one of them is 0, or their signs differ.
 
@@ -226,6 +229,7 @@ def cumulative_trapezoid(
     Args:
         x: the points, a vector or of the shape of y; by default they are `dx` apart.
         initial: put before the results, which else are one less than the points.
+        axis: along which the points lie.
 
     >>> import smelt
     >>> smelt.cumulative_trapezoid(smelt.array([1.0, 2.0, 3.0]), initial=0)

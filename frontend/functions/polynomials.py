@@ -147,6 +147,12 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike = 0, *, stream: StreamOrDevic
 def polymul(a1: ArrayLike, a2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The coefficients of the product of two polynomials.
 
+    Args:
+        a1, a2: vectors, the highest power first.
+
+    Returns:
+        A vector of n1 + n2 - 1 coefficients for n1 and n2 of the two.
+
     Raises:
         ShapeError: coefficients that are no vectors.
 

@@ -59,6 +59,7 @@ def quantile(
         method: NumPy's "linear", "lower", "higher", "midpoint", "nearest", "interpolated_inverted_cdf", "hazen",
             "weibull", "median_unbiased", "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf" or
             "closest_observation".
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     Raises:
         ShapeError: no elements. AttributeValueError: a q that is known is out of range, another method.
@@ -83,6 +84,9 @@ def percentile(
     stream: StreamOrDevice = None,
 ) -> array:
     """`quantile` with q from 0 to 100.
+
+    Args:
+        q, axis, method, keepdims: as of `quantile`.
 
     >>> import smelt
     >>> smelt.percentile(smelt.array([1.0, 2.0, 3.0, 4.0]), [0, 50, 100])

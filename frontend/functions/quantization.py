@@ -339,6 +339,7 @@ def dequantize(
     Args:
         w, scales, biases: what `quantize` returned. The others: what it was told.
         dtype: of the result. None: that of the scales for "affine", else bfloat16; float32 with a global scale.
+        group_size, bits, mode, global_scale: as of `quantize`.
 
     Raises:
         ShapeError: shapes that do not belong together. DTypeError: `w` is no uint32, scales of another dtype.

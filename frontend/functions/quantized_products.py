@@ -85,6 +85,7 @@ def gather_qmm(
         x: [..., rows, columns]. w, scales, biases: a stack of quantized matrices. lhs_indices, rhs_indices: integers
             that count the matrices of `x` and of `w`; they broadcast against each other. None takes them as they stand.
         transpose: multiply by the transposed matrices. sorted_indices: accepted for MLX's sake and ignored.
+        group_size, bits, mode, global_scale: as of `quantize`.
 
     Returns:
         [indices..., rows, n].
@@ -171,6 +172,9 @@ def gather_qqmm(
     stream: StreamOrDevice = None,
 ) -> array:
     """`gather_mm` of `x` and the transposed matrices of `w`, with both sides quantized as in `qqmm`.
+
+    Args:
+        lhs_indices, rhs_indices, sorted_indices: as of `gather_qmm`.
 
     >>> import smelt
     >>> x, w = smelt.ones((1, 1, 32)), smelt.stack([smelt.ones((2, 32)), smelt.zeros((2, 32))])

@@ -110,6 +110,7 @@ def sum(
     2**31 bools or more give int64, as `count_nonzero` does; sums of integers wrap.
 
     Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result, instead of these.
         out: None; NumPy's functions pass it.
 
@@ -139,6 +140,7 @@ def prod(
     """Product over axes. Bools and small signed integers give int32, small unsigned ones uint32.
 
     Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result, instead of these.
         out: None; NumPy's functions pass it.
 
@@ -159,6 +161,10 @@ def max(
 ) -> array:
     """Largest element over axes; NaN if there is one. Equal largest elements share the derivative.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        out: None; NumPy's functions pass it.
+
     Raises:
         ShapeError: a reduced axis is empty.
 
@@ -178,6 +184,10 @@ def min(
 ) -> array:
     """Smallest element over axes; NaN if there is one. Equal smallest elements share the derivative.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        out: None; NumPy's functions pass it.
+
     Raises:
         ShapeError: a reduced axis is empty.
 
@@ -196,6 +206,15 @@ def minmax(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> tuple[array, array]:
     """``(min(a), max(a))`` over axes.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+
+    Returns:
+        Two arrays of the dtype of `a`, without the reduced axes unless `keepdims`.
+
+    Raises:
+        ShapeError: a reduced axis is empty.
 
     >>> import smelt
     >>> smelt.minmax(smelt.array([3, 1, 2]))
@@ -222,6 +241,10 @@ def all(
 ) -> array:
     """Whether all elements over axes are true (not zero), as bool.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        out: None; NumPy's functions pass it.
+
     >>> import smelt
     >>> smelt.all(smelt.array([[1, 0], [3, 4]]), axis=1)
     array([False,  True], dtype=bool)
@@ -238,6 +261,10 @@ def any(
 ) -> array:
     """Whether any element over axes is true (not zero), as bool.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        out: None; NumPy's functions pass it.
+
     >>> import smelt
     >>> smelt.any(smelt.array([[1, 0], [0, 0]]), axis=1)
     array([ True, False], dtype=bool)
@@ -253,6 +280,9 @@ def count_nonzero(
     a: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, stream: StreamOrDevice = None
 ) -> array:
     """Number of elements over axes that are not zero, as int32; as int64 where 2**31 elements are counted.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     >>> import smelt
     >>> smelt.count_nonzero(smelt.array([[1, 0], [3, 4]]), axis=1)
@@ -272,6 +302,7 @@ def argmax(
 
     Args:
         axis: None for the index into the flattened array.
+        keepdims: whether the axis stays, with one element; without one: all axes. out: None; NumPy's functions pass it.
 
     Raises:
         ShapeError: the axis is empty or out of range.
@@ -293,6 +324,7 @@ def argmin(
 
     Args:
         axis: None for the index into the flattened array.
+        keepdims: whether the axis stays, with one element; without one: all axes. out: None; NumPy's functions pass it.
 
     Raises:
         ShapeError: the axis is empty or out of range.
@@ -331,7 +363,7 @@ def widened(x: array) -> array:
     return convert(x, dtypes.float32) if x.dtype.size == 2 and x.dtype.is_float else x
 
 
-def _floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
+def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     """`a` in a dtype to compute in."""
     if dtype is None:
         return as_floating(a)
@@ -367,13 +399,20 @@ def mean(
 ) -> array:
     """Arithmetic mean over axes. Integers and bools give float32; of no elements it is NaN.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
+
+    Raises:
+        DTypeError: a `dtype` that is not floating or complex.
+
     >>> import smelt
     >>> smelt.mean(smelt.array([[1, 2], [3, 4]]), axis=1)
     array([1.5, 3.5], dtype=float32)
     """
     check_stream(stream)
     no_out("mean", out)
-    x = _floating_in("mean", a, dtype)
+    x = floating_in("mean", a, dtype)
     axes = normalize_axes("mean", x, axis)
     return convert(_mean(widened(x), axes, keepdims), x.dtype)
 
@@ -394,6 +433,7 @@ def var(
     """Variance over axes: the mean of squared deviations from the mean. Integers give float32.
 
     Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         ddof: the sum is divided by ``n - ddof``; 1 for the unbiased estimate.
         correction: the array API's name for `ddof`, which takes fractions.
         dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
@@ -404,7 +444,7 @@ def var(
     """
     check_stream(stream)
     no_out("var", out)
-    x = _floating_in("var", a, dtype)
+    x = floating_in("var", a, dtype)
     found = _variance(x, normalize_axes("var", x, axis), keepdims, _correction("var", ddof, correction))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
@@ -424,13 +464,17 @@ def std(
 ) -> array:
     """Standard deviation over axes: the square root of `var`. Its derivative is 0 where all elements are equal.
 
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        ddof, correction, dtype, out: as of `var`.
+
     >>> import smelt
     >>> smelt.std(smelt.array([1.0, 3.0]))
     array(1, dtype=float32)
     """
     check_stream(stream)
     no_out("std", out)
-    x = _floating_in("std", a, dtype)
+    x = floating_in("std", a, dtype)
     axes = normalize_axes("std", x, axis)
     found = root_of_squares(_variance(x, axes, keepdims, _correction("std", ddof, correction)))
     return found if x.dtype.is_complex else convert(found, x.dtype)
@@ -460,6 +504,9 @@ def median(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream
     """Middle element over axes, the mean of the middle two of an even number; NaN if there is a NaN.
 
     Integers and bools give float32.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     Raises:
         ShapeError: there are no elements.

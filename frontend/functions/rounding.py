@@ -86,6 +86,9 @@ def round(a: ArrayLike, /, decimals: int = 0, stream: StreamOrDevice = None, *, 
     float64, as in NumPy; numbers that have no such places are returned as they are. Integers become multiples that
     their dtype has: 127 of int8 is 120.
 
+    Args:
+        out: None; NumPy's functions pass it.
+
     Raises:
         ArgumentTypeError: `decimals` is no int. AttributeValueError: it is beyond ±308.
 

@@ -283,6 +283,9 @@ def _distinct(name: str, x: array, unique_already: bool) -> array:
 def union1d(ar1: ArrayLike, ar2: ArrayLike, /, *, size: int | None = None, stream: StreamOrDevice = None) -> array:
     """The sorted distinct elements of both; see `unique` for `size`, without which this evaluates them.
 
+    Args:
+        ar1, ar2: arrays of any shape, flattened.
+
     >>> import smelt
     >>> smelt.union1d(smelt.array([3, 1]), smelt.array([2, 3]))
     array([1, 2, 3], dtype=int32)
@@ -306,6 +309,7 @@ def intersect1d(
     """The sorted distinct elements that both have. This evaluates them.
 
     Args:
+        ar1, ar2: arrays of any shape, flattened.
         assume_unique: promises that neither has an element twice.
         return_indices: also where each stands first in the flattened arrays, int32.
 
@@ -355,6 +359,10 @@ def setdiff1d(
 @flags_checked
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None) -> array:
     """The sorted distinct elements that only one of both has. This evaluates them.
+
+    Args:
+        ar1, ar2: arrays of any shape, flattened.
+        assume_unique: promises that neither has an element twice.
 
     Raises:
         TraceError: inside `smelt.compile` or `smelt.vmap`.

@@ -115,6 +115,12 @@ def flatten(a: ArrayLike, /, start_axis: int = 0, end_axis: int = -1, *, stream:
 def unflatten(a: ArrayLike, /, axis: int, shape: Sequence[int], *, stream: StreamOrDevice = None) -> array:
     """One axis split into several; one of their extents may be -1.
 
+    Args:
+        axis: the one to split. shape: the extents that it becomes.
+
+    Raises:
+        ShapeError: their product is another extent.
+
     >>> import smelt
     >>> smelt.unflatten(smelt.ones((2, 12)), 1, (3, -1)).shape
     (2, 3, 4)
@@ -152,6 +158,12 @@ def squeeze(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice
 @remembered
 def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -> array:
     """With new axes of one element at the given places of the result.
+
+    Args:
+        axis: an int, or several.
+
+    Raises:
+        ShapeError: a place that the result does not have, or one twice.
 
     >>> import smelt
     >>> smelt.expand_dims(smelt.ones((2, 3)), (0, -1)).shape
@@ -256,6 +268,9 @@ def matrix_transpose(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array
 def swapaxes(a: ArrayLike, /, axis1: int, axis2: int, *, stream: StreamOrDevice = None) -> array:
     """Two axes exchanged.
 
+    Args:
+        axis1, axis2: which ones; negative ones count from the end.
+
     >>> import smelt
     >>> smelt.swapaxes(smelt.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
@@ -293,6 +308,9 @@ def moveaxis(a: ArrayLike, /, source: Axes, destination: Axes, *, stream: Stream
 @remembered
 def flip(a: ArrayLike, /, axis: Axes | None = None, *, stream: StreamOrDevice = None) -> array:
     """The order of elements reversed along the given axes, by default along all.
+
+    Args:
+        axis: an int, several, or None for all.
 
     >>> import smelt
     >>> smelt.flip(smelt.array([1, 2, 3]))

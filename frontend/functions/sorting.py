@@ -148,6 +148,7 @@ def partition(
 
     Args:
         kth: a number, or several, each of which is then at its place.
+        axis: along which; None for the flattened array.
 
     >>> import smelt
     >>> smelt.partition(smelt.array([3, 1, 2]), 1)[1]

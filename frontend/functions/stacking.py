@@ -114,6 +114,9 @@ def array_split(
 ) -> list[array]:
     """Pieces along an axis, as `smelt.split`, but sizes may differ by one: the first pieces are the longer ones.
 
+    Args:
+        indices_or_sections, axis: as of `split`.
+
     Raises:
         ShapeError: there are more than 2**22. AttributeValueError: there are none.
 
@@ -136,13 +139,20 @@ def array_split(
 def _split_along(name: str, a: ArrayLike, indices_or_sections: int | Sequence[int], axis: int) -> list[array]:
     x = as_array(a)
     if x.ndim <= axis:
-        raise ShapeError(at_user_line(f"smelt.{name}: needs {axis + 1} axes at least; a {x.aval}"))
+        axes = f"{axis + 1} axes" if axis else "an axis"
+        raise ShapeError(at_user_line(f"smelt.{name}: needs {axes} at least; a {x.aval}"))
     return split(x, indices_or_sections, axis)
 
 
 @remembered
 def vsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 0 of an array of two axes at least.
+
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
 
     >>> import smelt
     >>> [part.shape for part in smelt.vsplit(smelt.ones((4, 3)), 2)]
@@ -157,17 +167,29 @@ def vsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream:
 def hsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 1, of a vector along axis 0.
 
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
+
     >>> import smelt
     >>> [part.shape for part in smelt.hsplit(smelt.ones((3, 4)), [1])]
     [(3, 1), (3, 3)]
     """
     check_stream(stream)
-    return _split_along("hsplit", a, indices_or_sections, 0 if as_array(a).ndim == 1 else 1)
+    return _split_along("hsplit", a, indices_or_sections, 0 if as_array(a).ndim <= 1 else 1)
 
 
 @remembered
 def dsplit(a: ArrayLike, /, indices_or_sections: int | Sequence[int], *, stream: StreamOrDevice = None) -> list[array]:
     """`smelt.split` along axis 2.
+
+    Args:
+        indices_or_sections: as of `split`.
+
+    Raises:
+        ShapeError: too few axes, or pieces that are not equal.
 
     >>> import smelt
     >>> [part.shape for part in smelt.dsplit(smelt.ones((1, 2, 4)), 2)]

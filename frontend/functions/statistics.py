@@ -136,6 +136,7 @@ def average(
     """The mean over axes, where each element counts as much as its weight. Integers give float32.
 
     Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         weights: of the shape of a, or a vector for one axis.
         returned: whether to return the sum of the weights too.
 
@@ -176,6 +177,9 @@ def _axes_of(shape: tuple[int, ...]) -> tuple[int, ...]:
 @remembered
 def ptp(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
     """The greatest element less the least one, over axes.
+
+    Args:
+        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
 
     Raises:
         ShapeError: no elements. DTypeError: complex numbers.
@@ -280,6 +284,12 @@ def corrcoef(
     x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, stream: StreamOrDevice = None
 ) -> array:
     """The correlation coefficients of variables: `cov` divided by the standard deviations, within -1 and 1.
+
+    Args:
+        x, y, rowvar: the variables, as of `cov`.
+
+    Returns:
+        A matrix, n by n for n variables; a scalar for one.
 
     >>> import smelt
     >>> smelt.corrcoef(smelt.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))

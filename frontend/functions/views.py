@@ -47,6 +47,10 @@ def astype(
 
     `copy` is accepted for the array API's sake: arrays do not change, so nobody sees who shares memory.
 
+    Args:
+        dtype: one of smelt's, or its name. device: as `stream`: it has to exist, and arrays are evaluated on the
+            default device.
+
     >>> import smelt
     >>> smelt.astype(smelt.array([1.7, -1.7]), smelt.int32)
     array([ 1, -1], dtype=int32)

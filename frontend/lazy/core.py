@@ -58,7 +58,15 @@ traces = itertools.count(1)
 
 
 class Handle:
-    """What `smelt.array` is to the modules below it: a name for a result of a node, with its dtype, shape and size."""
+    """What `smelt.array` is to the modules below it: a name for a result of a node, with its dtype, shape and size.
+
+    The underscores of these names are for users, who see MLX's names alone; all modules of the frontend use them:
+
+    - `_ref`: the node and which of its results. An update in place gives the handle another one; `arrays.wrap` makes
+      a handle from it.
+    - `array._buffer`: the result's memory, `array._host()` that as NumPy's array, which nobody may write to, and
+      `array._export()` as one for others to write to. All of them evaluate.
+    """
 
     __slots__ = ()
 

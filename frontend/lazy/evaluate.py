@@ -18,7 +18,7 @@ from smelt.ir.interpreter import shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
-from smelt.runtime.device import cpu
+from smelt.runtime.device import host_of
 
 from . import direct, tiers
 from .build import build_module
@@ -76,28 +76,34 @@ def evaluate(refs: Sequence[Ref]) -> None:
         tight = pool.expect(small, sum(sizes) - small)
     known = None
     if found.plain and not found.owner:
-        device = default_device()
-        tier = settings.tier if device.tiers else "program"
-        if device.interprets or settings.check or profiling.active is not None:
-            pass  # a plan's calls are not seen one by one
-        elif tier == "ops" or (found.work < settings.small_work and not tight):
-            if _ran(found):
-                return
-        elif tight:
-            pass  # NumPy would not notice
-        elif tier == "auto" and not device.is_host:
-            pass  # what lies where is looked at first
-        elif tier == "auto" and len(found) <= MAX_NODES:
-            known = _known.get_or_make((found.key(), device.name), _Known)
-            if known.rests(found) and (
-                known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
-            ):
-                if _ran(found, known.structure):
-                    return
-        elif tier == "auto" and found.seconds < NODE * len(found) and _ran(found):
+        ran, known = _ran_as_planned(found, tight)
+        if ran:
             return
     del found  # it holds the nodes and what they are made from
     _evaluate(_Request(refs, known, tight))
+
+
+def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, _Known | None]:
+    """Run a plan as it stands, op by op, where that is the quickest way; and what is known of its structure.
+
+    Args:
+        tight: whether the results may be more than the limit of memory allows.
+    """
+    device = default_device()
+    tier = settings.tier if device.tiers else "program"
+    if device.interprets or settings.check or profiling.active is not None:
+        return False, None  # a plan's calls are not seen one by one
+    if tier == "ops" or (found.work < settings.small_work and not tight):
+        return _ran(found), None
+    if tight or tier != "auto" or not device.is_host:
+        return False, None  # NumPy would not notice that memory runs out; what lies where is looked at first
+    if len(found) > MAX_NODES:
+        return found.seconds < NODE * len(found) and _ran(found), None
+    known = _known.get_or_make((found.key(), device.name), _Known)
+    as_it_is = known.rests(found) and (  # which finds out about pieces
+        known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
+    )
+    return as_it_is and _ran(found, known.structure), known
 
 
 def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
@@ -447,7 +453,7 @@ def _run_tiered(
     known_program = executables.get(graph.key)
     without_sizes = None
     if known_program is None or structure.prefers_ops:
-        without_sizes = _without_sizes(graph, len(order), device if device.is_host else cpu, structure)
+        without_sizes = _without_sizes(graph, len(order), host_of(device), structure)
     if without_sizes is not None:
         way: tuple[str, bool] = locks.loaded(_STRIDED).state_of(without_sizes)
         structure.runs_by(*way)

@@ -16,6 +16,12 @@ from .movement import shape_tuple
 class ShapeDtype:
     """An argument by its type alone, for `CompiledFunction.trace`.
 
+    Args:
+        shape: an int or a sequence of ints. dtype: one of smelt's, or its name.
+
+    Raises:
+        ShapeError: a negative extent, or more elements than an array can have.
+
     >>> import smelt
     >>> smelt.ShapeDtype((2, 3), smelt.float32)
     ShapeDtype(f32[2,3])

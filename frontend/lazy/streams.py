@@ -50,6 +50,12 @@ _defaults = _Defaults()
 class Stream:
     """A queue of work on a device.
 
+    Args:
+        device: a `smelt.Device`. index: which of the device's streams.
+
+    Raises:
+        ArgumentTypeError: `device` is none, `index` is no int.
+
     >>> import smelt
     >>> smelt.Stream(smelt.cpu).device
     Device(cpu, 0)

@@ -13,7 +13,7 @@ from smelt.ir import locks
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable
-from smelt.runtime.device import cpu
+from smelt.runtime.device import host_of
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
@@ -45,7 +45,7 @@ class TieredExecutable(Executable):
     ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
         self._find_function, self._ops, self._device, self._make = function, ops, device, make
-        self._host = device if device.is_host else cpu
+        self._host = host_of(device)
         self._key, self._lock, self._asked = key, locks.lock(), key is not None
         if key is None:
             self._structure = tiers.Structure()

@@ -253,6 +253,9 @@ def tree_map_with_path(
 ) -> Any:
     """`tree_map` where `fn` gets the leaf's dotted path first.
 
+    Args:
+        fn: called with the path and the leaves. tree, rest, is_leaf: as of `tree_map`. path: before each path.
+
     Raises:
         TreeError: `path` is no text, or the trees differ.
 
@@ -276,6 +279,9 @@ def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, *, destina
 def tree_flatten(tree: Any, prefix: str, is_leaf: IsLeaf, destination: T) -> T: ...
 def tree_flatten(tree: Any, prefix: str = "", is_leaf: IsLeaf = None, destination: Any = None) -> Any:
     """Pairs of dotted path and leaf, as a list, or put into `destination` (a list or dict).
+
+    Args:
+        tree: nested dicts, lists and tuples. prefix: before each path. is_leaf: whether something is a leaf.
 
     Raises:
         TreeError: `prefix` is no text, or `destination` no list or dict.
@@ -338,6 +344,10 @@ def tree_reduce(
     fn: Callable[[Any, Any], Any], tree: Any, initializer: Any = None, is_leaf: IsLeaf = None
 ) -> Any:
     """Combine the leaves from left to right.
+
+    Args:
+        fn: of two arguments: what the leaves before were combined to, and a leaf.
+        initializer: stands before the first leaf. is_leaf: as of `tree_map`.
 
     Raises:
         TreeError: a tree without leaves, and no initializer.

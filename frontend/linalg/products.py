@@ -82,6 +82,9 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0, stream: StreamOrDevice = None)
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DType | None = None, stream: StreamOrDevice = None) -> array:
     """The sum of the elements [i, i + offset] of matrices, on the last two axes. (`smelt.trace` takes the first two.)
 
+    Args:
+        dtype: to sum in, and of the result; by default that of `smelt.sum`.
+
     Raises:
         ShapeError: no matrices.
 

@@ -26,6 +26,13 @@ def __dir__() -> list[str]:
 def constant(value: float, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """One value everywhere.
 
+    Args:
+        value: a number, or an array that broadcasts.
+        dtype: of the result, whatever that of the argument is; float32 by default.
+
+    Returns:
+        A function that returns a new array of its argument's shape.
+
     >>> import smelt
     >>> smelt.nn.init.constant(0.5)(smelt.zeros(2))
     array([0.5, 0.5], dtype=float32)
@@ -37,6 +44,13 @@ def constant(value: float, dtype: DType = smelt.float32) -> Callable[[array], ar
 def normal(mean: float = 0.0, std: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """Normally distributed.
 
+    Args:
+        mean, std: of the distribution; numbers.
+        dtype: of the result, whatever that of the argument is; float32 by default.
+
+    Returns:
+        A function that returns a new array of its argument's shape.
+
     >>> import smelt
     >>> smelt.nn.init.normal()(smelt.zeros((2, 3))).shape
     (2, 3)
@@ -47,6 +61,13 @@ def normal(mean: float = 0.0, std: float = 1.0, dtype: DType = smelt.float32) ->
 @explained_maker
 def uniform(low: float = 0.0, high: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """Uniform between two numbers.
+
+    Args:
+        low, high: the ends of the range; numbers.
+        dtype: of the result, whatever that of the argument is; float32 by default.
+
+    Returns:
+        A function that returns a new array of its argument's shape.
 
     >>> import smelt
     >>> smelt.nn.init.uniform(2.0, 3.0)(smelt.zeros(2)).min().item() >= 2.0
@@ -172,13 +193,23 @@ def sparse(
 ) -> Callable[[array], array]:
     """Normally distributed, with zeros in random places: in each row that part of the elements, rounded up.
 
+    Args:
+        sparsity: the part of the elements that are zeros, from 0 to 1. mean, std: of the others.
+        dtype: of the result, whatever that of the argument is; float32 by default.
+
+    Returns:
+        A function that returns a new array of its argument's shape.
+
     Raises:
-        ShapeError: when called with an array that is no matrix.
+        AttributeValueError: another sparsity. ShapeError: when called with an array that is no matrix.
 
     >>> import smelt
     >>> (smelt.nn.init.sparse(0.5)(smelt.zeros((2, 4))) == 0).sum(axis=1).tolist()
     [2, 2]
     """
+    if not 0 <= sparsity <= 1:
+        message = f"sparsity must be from 0 to 1, is {shown(sparsity)}"
+        raise AttributeValueError(at_user_line(f"smelt.nn.init.sparse: {message}"))
 
     def made(a: array) -> array:
         if a.ndim != 2:
@@ -193,6 +224,13 @@ def sparse(
 @explained_maker
 def orthogonal(gain: float = 1.0, dtype: DType = smelt.float32) -> Callable[[array], array]:
     """`gain` times a random matrix whose rows, or columns if there are less of these, are orthogonal of length 1.
+
+    Args:
+        gain: the length of the rows or columns.
+        dtype: of the result, whatever that of the argument is; float32 by default.
+
+    Returns:
+        A function that returns a new array of its argument's shape.
 
     Raises:
         ShapeError: when called with an array that is no matrix.

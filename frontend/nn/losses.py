@@ -151,7 +151,7 @@ def binary_cross_entropy(
         targets: 0 or 1, or between. weights: for each loss, of its shape.
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.binary_cross_entropy(smelt.array([0.0, 20.0]), smelt.array([0.0, 1.0]), reduction="none")
@@ -175,7 +175,7 @@ def l1_loss(predictions: array, targets: array, reduction: Reduction = "mean") -
     """|predictions - targets|.
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.l1_loss(smelt.array([1.0, 2.0]), smelt.array([3.0, 5.0]))
@@ -190,7 +190,7 @@ def mse_loss(predictions: array, targets: array, reduction: Reduction = "mean") 
     """(predictions - targets)².
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.mse_loss(smelt.array([1.0, 2.0]), smelt.array([3.0, 5.0]))
@@ -233,7 +233,7 @@ def gaussian_nll_loss(
         inputs: means. vars: variances, taken as at least `eps`. full: add ½ · log 2π.
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.gaussian_nll_loss(smelt.array([1.0]), smelt.array([3.0]), smelt.array([1.0]))
@@ -253,6 +253,7 @@ def kl_div_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduct
 
     Args:
         inputs, targets: logarithms of probabilities.
+        axis: of the sum. reduction: "none", "mean" or "sum" of all.
 
     >>> import smelt
     >>> p = smelt.log(smelt.array([0.5, 0.5]))
@@ -268,7 +269,7 @@ def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduct
     """½ · d² / beta where d = |predictions - targets| is less than `beta`, else d - ½ · beta.
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.smooth_l1_loss(smelt.array([0.5, 3.0]), smelt.zeros(2), reduction="none")
@@ -286,6 +287,13 @@ def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduct
 def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Reduction = "none") -> array:
     """½ · d² where d = |inputs - targets| is at most `delta`, else delta · (d - ½ · delta).
 
+    Args:
+        inputs, targets: arrays of one shape, or that broadcast. delta: above 0.
+        reduction: "none", "mean" or "sum" of all.
+
+    Raises:
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
+
     >>> import smelt
     >>> smelt.nn.losses.huber_loss(smelt.array([0.5, 3.0]), smelt.zeros(2), 2.0)
     array([0.125, 4], dtype=float32)
@@ -299,6 +307,13 @@ def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Red
 def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """log cosh(inputs - targets).
 
+    Args:
+        inputs, targets: arrays of one shape, or that broadcast.
+        reduction: "none", "mean" or "sum" of all.
+
+    Raises:
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
+
     >>> import smelt
     >>> smelt.nn.losses.log_cosh_loss(smelt.array([0.0, 100.0]), smelt.zeros(2))
     array([0, 99.3069], dtype=float32)
@@ -310,6 +325,13 @@ def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") 
 @takes_arrays
 def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """max(1 - inputs · targets, 0), with targets 1 or -1.
+
+    Args:
+        inputs, targets: arrays of one shape, or that broadcast.
+        reduction: "none", "mean" or "sum" of all.
+
+    Raises:
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.hinge_loss(smelt.array([0.5, 2.0]), smelt.array([1.0, 1.0]))
@@ -333,6 +355,7 @@ def triplet_loss(
 
     Args:
         axis: of the sums. eps: keeps the slope finite where arrays are equal.
+        reduction: "none", "mean" or "sum" of all.
 
     >>> import smelt
     >>> anchors, far = smelt.zeros((1, 2)), smelt.array([[3.0, 4.0]])
@@ -352,6 +375,16 @@ def cosine_similarity_loss(
 ) -> array:
     """Σ x1 · x2 / max(|x1| · |x2|, eps) along an axis: the cosine of the angle, which is large for similar arrays.
 
+    Args:
+        x1, x2: arrays of one shape, or that broadcast. axis: of the sums. eps: keeps the quotient finite.
+        reduction: "none", "mean" or "sum" of all.
+
+    Returns:
+        Their shape without `axis`, unless reduced.
+
+    Raises:
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
+
     >>> import smelt
     >>> smelt.nn.losses.cosine_similarity_loss(smelt.array([[3.0, 4.0]]), smelt.array([[6.0, 8.0]]))
     array([1], dtype=float32)
@@ -368,7 +401,7 @@ def margin_ranking_loss(
     """max(-targets · (inputs1 - inputs2) + margin, 0): where the target is 1 the first should be larger, where -1 less.
 
     Raises:
-        ShapeError: shapes that differ. AttributeValueError: an unknown `reduction`.
+        ShapeError: shapes that do not broadcast. AttributeValueError: an unknown `reduction`.
 
     >>> import smelt
     >>> smelt.nn.losses.margin_ranking_loss(smelt.array([1.0]), smelt.array([3.0]), smelt.array([1.0]))

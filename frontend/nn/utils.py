@@ -13,22 +13,17 @@ from smelt.ir.errors import TreeError, at_user_line
 from ..distributed.groups import group_or_world
 from ..lazy.explained import explained
 from ..lazy.signatures import P, R, T
-from ..lazy.tree import STATES, flatten, kind_of, unflatten
+from ..lazy.tree import STATES, flatten, unflatten
 from ..optimizers.base import clipped
 from ..transforms.recording import check_function
 from ..utils import tree_flatten, tree_map
-from .layers.base import Module
+from .layers.base import Module, check_module
 
 __all__ = ["average_gradients", "checkpoint", "clip_grad_norm_sharded", "value_and_grad"]
 
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-
-
-def _check_module(name: str, model: Any) -> None:
-    if not isinstance(model, Module):
-        raise TreeError(at_user_line(f"smelt.nn.{name}: needs a module, got {kind_of(model)}"))
 
 
 def _places(model: Module) -> list[tuple[Any, Any]]:
@@ -74,7 +69,7 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     >>> gradients["weight"]
     array([[3, 4]], dtype=float32)
     """
-    _check_module("value_and_grad", model)
+    check_module("value_and_grad", model)
     check_function(fn, "smelt.nn.value_and_grad")
 
     @functools.wraps(fn)
@@ -123,7 +118,7 @@ def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable
     >>> smelt.nn.utils.checkpoint(layer)(smelt.ones((1, 2))).shape
     (1, 3)
     """
-    _check_module("utils.checkpoint", module)
+    check_module("utils.checkpoint", module)
     call = module if fn is None else fn
 
     def inner(parameters: Any, args: Any, kwargs: Any) -> Any:
@@ -191,6 +186,10 @@ def _averaged(parts: list[tuple[int, Any]], group: Group) -> dict[int, Any]:
 
 def clip_grad_norm_sharded(gradients: Any, max_norm: float, group: Group | None = None) -> tuple[Any, smelt.array]:
     """`smelt.optimizers.clip_grad_norm` of gradients of which each process has a part (`fully_shard`).
+
+    Args:
+        gradients: nested dicts and lists, of which each process has its part. max_norm: of all parts together.
+        group: the processes; all by default.
 
     Returns:
         The tree of gradients, and the norm of all parts together.

@@ -85,6 +85,9 @@ class EMA:
     def swap(self, model: Module) -> None:
         """Give a module the averages, and keep its parameters in their place; once more: the other way round.
 
+        Args:
+            model: the module, or one with parameters of the same paths and shapes.
+
         >>> import smelt
         >>> model = smelt.nn.Linear(1, 1)
         >>> average = smelt.optimizers.EMA()

@@ -127,10 +127,17 @@ class Optimizer:
             self._initialized = True
 
     def init_single(self, parameter: array, state: dict[str, Any]) -> None:
-        """Make the state of one parameter, which is an empty dict before."""
+        """Make the state of one parameter.
+
+        Args:
+            parameter: the array. state: what it is to have from step to step, by name; empty before.
+        """
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """The new value of a parameter; `state` is its own, to be updated.
+
+        Args:
+            gradient, parameter: arrays of one shape. state: what `init_single` made.
 
         Raises:
             UndefinedMethodError: a subclass that does not define it.
@@ -143,6 +150,7 @@ class Optimizer:
         """Apply gradients to the parameters of a module, which has the new ones afterwards.
 
         Args:
+            model: the module.
             gradients: nested dicts and lists, as from `smelt.nn.value_and_grad`; of some parameters or of all.
 
         Raises:
@@ -362,6 +370,9 @@ class MultiOptimizer(Optimizer):
 @explained
 def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
     """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
+
+    Args:
+        grads: nested dicts and lists of arrays. max_norm: a number, 0 or more.
 
     Returns:
         The tree of gradients, floating-point ones in their dtypes, and their norm before: the root of the sum of all

@@ -28,6 +28,9 @@ class Adafactor(Optimizer):
         weight_decay: p · lr · weight_decay is taken off. scale_parameter: multiply steps by the size of the parameter.
         relative_step: lr is 1/√t, but at most 0.01, or t · 1e-6 with `warmup_init`.
 
+    Raises:
+        AttributeValueError: no learning rate, and no `relative_step`.
+
     >>> import smelt
     >>> w = {"w": smelt.array([1.0])}
     >>> smelt.optimizers.Adafactor().apply_gradients(w, w)

@@ -93,6 +93,9 @@ def _places(n: int, count: int, shape: tuple[int, ...], replace: bool, p: ArrayL
 def shuffle(x: array, axis: int = 0, key: array | None = None, stream: StreamOrDevice = None) -> None:
     """Bring the parts of an array along an axis into a random order, in place; `permutation` gives a new array.
 
+    Args:
+        axis: whose parts change places. key: as of `uniform`.
+
     Raises:
         AttributeValueError: x is no array.
 

@@ -154,6 +154,7 @@ def multivariate_normal(
     Args:
         shape: of the samples without the axis of the vectors; mean and cov broadcast with it.
         dtype: float32.
+        key: as of `uniform`.
 
     Raises:
         ShapeError: shapes that do not fit. DTypeError: another dtype. TraceError: `cov` is traced by compile or vmap.
@@ -235,6 +236,10 @@ def gumbel(
 ) -> array:
     """Standard Gumbel distributed: -log(-log(u)) for uniform u.
 
+    Args:
+        shape: of the result. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> smelt.random.gumbel((2, 3)).shape
     (2, 3)
@@ -258,6 +263,10 @@ def laplace(
     stream: StreamOrDevice = None,
 ) -> array:
     """Laplace distributed with mean `loc` and density exp(-|x - loc| / scale) / (2 scale).
+
+    Args:
+        shape: of the result. dtype: a floating dtype, float32 by default. loc, scale: numbers.
+        key: as of `uniform`.
 
     >>> import smelt
     >>> smelt.random.laplace((2, 3)).shape

@@ -50,6 +50,13 @@ def bits(
 ) -> array:
     """Uniformly random unsigned integers of `width` bytes: 1, 2, 4 or 8.
 
+    Args:
+        shape: of the result. width: in bytes.
+        key: as of `uniform`.
+
+    Returns:
+        uint8, uint16, uint32 or uint64.
+
     Raises:
         AttributeValueError: another width.
 
@@ -218,6 +225,7 @@ def categorical(
         axis: of the categories.
         shape: of the result; that of logits without the axis must broadcast to it, and is the default.
         num_samples: draws for each distribution, along a new last axis. Excludes `shape`.
+        key: as of `uniform`.
 
     Raises:
         AttributeValueError: both `shape` and `num_samples`. ShapeError: an axis or shape that does not fit.
@@ -267,6 +275,9 @@ def permutation(
     x: int | array, axis: int = 0, key: array | None = None, stream: StreamOrDevice = None
 ) -> array:
     """A random order: of 0, …, x - 1 as uint32 for an int, else of the array's parts along an axis.
+
+    Args:
+        axis: whose parts change places. key: as of `uniform`.
 
     >>> import smelt
     >>> smelt.sum(smelt.random.permutation(5))

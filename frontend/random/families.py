@@ -128,6 +128,11 @@ def rayleigh(
 ) -> array:
     """Rayleigh distributed: the length of two normal numbers of standard deviation `scale`.
 
+    Args:
+        scale: above 0; a number or an array.
+        shape: of the result; by default that of the parameters. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> smelt.random.rayleigh(2.0, (2, 3)).shape
     (2, 3)
@@ -193,6 +198,10 @@ def maxwell(
 ) -> array:
     """Maxwell distributed: the length of three standard normal numbers.
 
+    Args:
+        shape: of the result. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> smelt.random.maxwell((2, 3)).shape
     (2, 3)
@@ -254,6 +263,11 @@ def f(
 ) -> array:
     """Fisher's F distributed with these degrees of freedom: the quotient of two mean squares.
 
+    Args:
+        dfnum, dfden: above 0; numbers or arrays, which broadcast.
+        shape: of the result; by default that of the parameters. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> smelt.random.f(3.0, 5.0, (2, 3)).shape
     (2, 3)
@@ -272,6 +286,10 @@ def rademacher(
     stream: StreamOrDevice = None,
 ) -> array:
     """-1 and 1, equally often.
+
+    Args:
+        shape: of the result. dtype: int32 by default.
+        key: as of `uniform`.
 
     >>> import smelt
     >>> smelt.random.rademacher((2, 3)).shape
@@ -297,6 +315,7 @@ def multinomial(
         n: the number of trials, 2²⁰ at most.
         pvals: shape (…, k), the probabilities of the outcomes; they are divided by their sum.
         shape: of the samples without the axis of the outcomes; that of pvals by default.
+        dtype: of the counts. key: as of `uniform`.
 
     Returns:
         An array of shape (*shape, k), int32 by default.
@@ -335,6 +354,7 @@ def orthogonal(
 
     Args:
         n: the number of rows. shape: how many matrices. dtype: a floating or complex dtype.
+        key: as of `uniform`.
 
     >>> import smelt
     >>> q = smelt.random.orthogonal(3)

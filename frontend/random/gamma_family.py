@@ -101,6 +101,11 @@ def chisquare(
 ) -> array:
     """Chi-squared distributed: the sum of the squares of `df` standard normal numbers. Differentiable in `df`.
 
+    Args:
+        df: above 0; a number or an array.
+        shape: of the result; by default that of the parameters. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> x = smelt.random.chisquare(4.0, (20000,), key=smelt.random.key(1))
     >>> smelt.round(smelt.mean(x), 1)
@@ -121,6 +126,11 @@ def beta(
 ) -> array:
     """Beta distributed: density proportional to xᵃ⁻¹·(1 - x)ᵇ⁻¹. Differentiable in `a` and `b`.
 
+    Args:
+        a, b: above 0; numbers or arrays, which broadcast.
+        shape: of the result; by default that of the parameters. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
+
     >>> import smelt
     >>> x = smelt.random.beta(2.0, 2.0, (20000,), key=smelt.random.key(0))
     >>> smelt.round(smelt.mean(x), 2)
@@ -140,6 +150,11 @@ def student_t(
     stream: StreamOrDevice = None,
 ) -> array:
     """Student's t distributed with `df` degrees of freedom. Differentiable in `df`.
+
+    Args:
+        df: above 0; a number or an array.
+        shape: of the result; by default that of the parameters. dtype: a floating dtype, float32 by default.
+        key: as of `uniform`.
 
     >>> import smelt
     >>> smelt.random.student_t(5.0, (2, 3)).shape
@@ -165,6 +180,7 @@ def dirichlet(
     Args:
         alpha: above 0, of shape (…, n).
         shape: of the samples without the axis of the vectors; alpha's by default.
+        dtype: a floating dtype, float32 by default. key: as of `uniform`.
 
     Raises:
         ShapeError: `alpha` is no vector, or does not broadcast to `shape`.

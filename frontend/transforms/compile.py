@@ -154,19 +154,8 @@ class CompiledFunction(Generic[P, R]):
                     parts.append(static_part(x, self._name))
         state_arrays: list[array] = []
         if self._inputs is not None:
-            state_leaves, state_tree = tree.flatten(self._inputs, space=tree.STATES)
-            if _ARRAYS.issuperset(map(type, state_leaves)):
-                state_arrays = state_leaves
-                held = [x._ref for x in state_leaves]
-                parts += [node.avals[i] for node, i in held]
-            else:
-                state_arrays = [x for x in state_leaves if isinstance(x, array)]
-                held = [x._ref for x in state_arrays]
-                parts += [x.aval if isinstance(x, array) else state_part(x) for x in state_leaves]
-            refs += held
-            parts.append(state_tree)
-            if len({*map(id, state_arrays)}) < len(state_arrays):  # one array in two places
-                parts.append(tuple(places_of(state_arrays)))
+            state_arrays = self._read_state(parts)
+            refs += [x._ref for x in state_arrays]
         key = tuple(parts)
         store = self._store
         version = guarded.find(store.entries, key)
@@ -178,19 +167,7 @@ class CompiledFunction(Generic[P, R]):
         if self._outputs is None:
             outs = self._results(version, refs, args, kwargs)
         else:
-            n_arguments = len(refs) - len(state_arrays)
-            gives_up = version.gives_up(n_arguments) and have_run(refs)
-            replaced = GivenState(self._outputs, state_arrays, n_arguments) if gives_up else None
-            outs = self._noted(version, refs, args, kwargs) if gives_up else self._results(version, refs, args, kwargs)
-            updated = outs[version.n_outputs :]
-            new = [updated[place] if place is not None else x for place, x in version.state_leaves]
-            if replaced is None:
-                put(self._outputs, tree.unflatten(version.state_tree, new))
-            else:
-                for held_here in (refs, held, state_leaves, state_arrays):  # the call alone has the old state
-                    held_here.clear()
-                replaced.run(tree.unflatten(version.state_tree, new), outs)
-            del outs[version.n_outputs :]
+            outs = self._step(version, refs, state_arrays, args, kwargs)
         for position, value in version.static_outputs:
             outs.insert(position, value)
         result = tree.unflatten(version.out_tree, outs)
@@ -202,6 +179,42 @@ class CompiledFunction(Generic[P, R]):
                     args, kwargs, leaves, treedef, version, is_clear, self._sees_order
                 )
         return result
+
+    def _read_state(self, parts: list[Any]) -> list[array]:
+        """The arrays in `inputs`; what of the state belongs to the key of a version goes to `parts`."""
+        leaves, treedef = tree.flatten(self._inputs, space=tree.STATES)
+        if _ARRAYS.issuperset(map(type, leaves)):
+            arrays = leaves
+            parts += [node.avals[i] for node, i in [x._ref for x in leaves]]
+        else:
+            arrays = [x for x in leaves if isinstance(x, array)]
+            parts += [x.aval if isinstance(x, array) else state_part(x) for x in leaves]
+        parts.append(treedef)
+        if len({*map(id, arrays)}) < len(arrays):  # one array in two places
+            parts.append(tuple(places_of(arrays)))
+        return arrays
+
+    def _step(
+        self, version: Version, refs: list[Ref], state_arrays: list[array], args: Any, kwargs: Any
+    ) -> list[Any]:  # fmt: skip
+        """Run a version that gives `outputs` new values; its other results.
+
+        Where it may write the new state over the old one, `refs` and `state_arrays` are emptied: the call alone has it.
+        """
+        n_arguments = len(refs) - len(state_arrays)
+        gives_up = version.gives_up(n_arguments) and have_run(refs)
+        replaced = GivenState(self._outputs, state_arrays, n_arguments) if gives_up else None
+        outs = self._noted(version, refs, args, kwargs) if gives_up else self._results(version, refs, args, kwargs)
+        updated = outs[version.n_outputs :]
+        new = [updated[place] if place is not None else x for place, x in version.state_leaves]
+        if replaced is None:
+            put(self._outputs, tree.unflatten(version.state_tree, new))
+        else:
+            for held in (refs, state_arrays):
+                held.clear()
+            replaced.run(tree.unflatten(version.state_tree, new), outs)
+        del outs[version.n_outputs :]
+        return outs
 
     def _results(self, version: Version, refs: list[Ref], args: Any, kwargs: Any) -> list[Any]:
         """Run a version, or if an argument has no value yet, note that it is to be run."""

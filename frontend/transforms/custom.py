@@ -223,7 +223,14 @@ class custom_vjp(_Ruled[P, R]):
         self._backward: Callable[..., Any] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Set the rule; see the class."""
+        """Set the rule of reverse mode.
+
+        Args:
+            fwd, bwd: functions, as of `custom_vjp`.
+
+        Raises:
+            TreeError: one that is no function.
+        """
         check_function(fwd, "smelt.custom_vjp.defvjp")
         check_function(bwd, "smelt.custom_vjp.defvjp")
         self._forward, self._backward = fwd, bwd
@@ -270,13 +277,27 @@ class custom_jvp(_Ruled[P, R]):
         self._each: tuple[Callable[..., Any] | None, ...] = ()
 
     def defjvp(self, jvp: Callable[Q, S]) -> Callable[Q, S]:
-        """Set the rule; see the class."""
+        """Set the rule of forward mode; the function that was given, so that this decorates.
+
+        Args:
+            jvp: the function ``rule(primals, tangents)``, as of `custom_jvp`.
+
+        Raises:
+            TreeError: it is no function.
+        """
         check_function(jvp, "smelt.custom_jvp.defjvp")
         self._rule = jvp
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set one rule for each argument; see the class."""
+        """Set one rule of forward mode for each argument.
+
+        Args:
+            jvps: functions ``rule(tangent, result, *primals)``, as of `custom_jvp`, or None for zero.
+
+        Raises:
+            TreeError: one that is no function.
+        """
         for f in jvps:
             if f is not None:
                 check_function(f, "smelt.custom_jvp.defjvps")

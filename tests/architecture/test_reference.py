@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import inspect
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import smelt
 
-MODULES = (
-    "smelt", "smelt.fft", "smelt.linalg", "smelt.random", "smelt.fast", "smelt.metal", "smelt.cuda", "smelt.utils",
-    "smelt.nn", "smelt.nn.losses", "smelt.nn.init", "smelt.optimizers", "smelt.distributed",
-)  # fmt: skip
+from .reference import Documented, documented, modules, public
+
+MODULES = sorted(modules())
 
 
-def public(module: str) -> Iterator[tuple[str, Any]]:
-    found = importlib.import_module(module)
-    for name in found.__all__:
-        value = getattr(found, name)
-        if value is not Any and (inspect.isfunction(value) or inspect.isclass(value)):
-            yield name, value
+#: What a docstring lacks, by rule.
+RULES: dict[str, Callable[[Documented], object]] = {
+    "it names every parameter": lambda d: d.untold,
+    "its Args: are parameters": lambda d: d.stale,
+    "it names the errors that the body raises": lambda d: d.untold_errors,
+    "it says which things are returned": lambda d: d.returns_untold,
+    "it is there, with an example (run by test_documents.py)": lambda d: not d.has_example,
+}
 
 
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("module", MODULES)
-def test_every_name_has_an_example(module: str) -> None:
-    """They are run by test_documents.py."""
-    missing = [name for name, value in public(module) if ">>> " not in (inspect.getdoc(value) or "")]
-    assert not missing, f"docstrings of {module} without an example"
+def test_docstrings(module: str, rule: str) -> None:
+    lacking = {d.path: RULES[rule](d) for d in documented(module)}
+    assert not {path: what for path, what in lacking.items() if what}, f"of the docstring of each public name: {rule}"
 
 
-def _raised(function: Any) -> set[str]:
-    """The errors that the body of a function raises, by name."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
-    calls = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)]
-    return {c.func.id for c in calls if isinstance(c.func, ast.Name) and c.func.id.endswith("Error")}
+def _points(x: int, scale: float = 1.0) -> int:
+    """As of `smelt.linalg.svdvals`.
+
+    Args:
+        factor: there is none.
+    """
+    raise ValueError(scale)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_function_says_what_it_raises(module: str) -> None:
-    functions = [(name, value) for name, value in public(module) if inspect.isfunction(value)]
-    untold = {name: [e for e in _raised(value) if e not in (inspect.getdoc(value) or "")] for name, value in functions}
-    assert not {name: errors for name, errors in untold.items() if errors}
+def test_the_rules_find_what_is_missing() -> None:
+    found = Documented("points", _points)
+    assert found.untold == ["scale"] and found.stale == ["factor"] and found.untold_errors == ["ValueError"]
+    assert ">>> " in found.whole_text and not found.has_example, "that is of the function at which it points"
 
 
 def test_methods_have_examples() -> None:

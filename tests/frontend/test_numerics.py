@@ -157,3 +157,11 @@ def test_flat_indices() -> None:
             wrong()
     with pytest.raises(ShapeError, match="1 axes"):
         smelt.ravel_multi_index(([4],), (4, 6))
+
+
+@pytest.mark.parametrize(
+    "name, axes, shape", [("vsplit", "2 axes", (3,)), ("hsplit", "an axis", ()), ("dsplit", "3 axes", (2, 2))]
+)
+def test_split_arrays_of_too_few_axes(name: str, axes: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=f"smelt.{name}: needs {axes} at least"):
+        getattr(smelt, name)(smelt.ones(shape), 1)

@@ -253,3 +253,9 @@ def test_nans_of_complex_numbers_are_passed_over() -> None:
             found = np.asarray(getattr(smelt, name)(smelt.array(x), axis=axis))
             np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
             np.testing.assert_array_equal(found[~np.isnan(found)], np.asarray(want)[~np.isnan(want)])
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+def test_means_of_integers_are_asked_for(name: str) -> None:
+    with pytest.raises(DTypeError, match=f"smelt.{name}: dtype must be of floats or complex numbers, is int32"):
+        getattr(smelt, name)(smelt.ones(3), dtype=smelt.int32)

@@ -176,6 +176,16 @@ def test_dropout_under_compile_draws_anew() -> None:
         (lambda: nn.init.he_uniform()(smelt.zeros((2, 3)), mode="x"), r"he_uniform: mode must be fan_in or fan_out"),
         (lambda: nn.init.sparse(0.5)(smelt.zeros(3)), r"sparse: needs a matrix"),
         (lambda: nn.init.orthogonal()(smelt.zeros(3)), r"orthogonal: needs a matrix"),
+        (lambda: nn.init.sparse(-0.5), r"sparse: sparsity must be from 0 to 1, is -0.5"),
+        (lambda: nn.GroupNorm(0, 4), r"smelt.nn.GroupNorm: num_groups must be at least 1, is 0"),
+        (lambda: nn.MultiHeadAttention(8, 0), r"smelt.nn.MultiHeadAttention: num_heads must be at least 1, is 0"),
+        (lambda: nn.TransformerEncoder(-1, 8, 2), r"TransformerEncoder: num_layers must not be negative, is -1"),
+        (lambda: nn.GRU(2, 0), r"smelt.nn.GRU: hidden_size must be at least 1, is 0"),
+        (lambda: nn.Bilinear(0, 3, 4), r"smelt.nn.Bilinear: input1_dims must be at least 1, is 0"),
+        (lambda: nn.SinusoidalPositionalEncoding(0), r"Encoding: dims must be at least 2, is 0"),
+        (lambda: nn.ALiBi()(smelt.zeros((2, 2))), r"ALiBi: needs axes \[batch, .*scores f32\[2,2\]"),
+        (lambda: nn.quantize(3), r"smelt.nn.quantize: needs a module, got an int"),  # type: ignore[arg-type]
+        (lambda: nn.fully_shard(3), r"smelt.nn.FullyShardedModule: needs a module"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_arguments(call: Callable[[], Any], message: str) -> None:

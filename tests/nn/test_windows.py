@@ -219,6 +219,13 @@ def test_what_they_show() -> None:
         (lambda: nn.Conv2d(3, 4, 3, groups=2), "Conv2d: channels must be 2 equal groups; 3 come in, 4 go out"),
         (lambda: nn.Conv2d(3, 4, (3, 3, 3)), "Conv2d: kernel_size must be an int or 2 of them"),
         (lambda: nn.Conv1d(3, 4, 3, stride=1.5), "Conv1d: stride must be an int, is 1.5"),  # type: ignore[arg-type]
+        (lambda: nn.Conv2d(0, 4, 3), "smelt.nn.Conv2d: in_channels must be at least 1, is 0"),
+        (lambda: nn.Conv2d(2, 4, 3, groups=0), "smelt.nn.Conv2d: groups must be at least 1, is 0"),
+        (lambda: nn.Conv2d(2, 4, (3, 0)), "smelt.nn.Conv2d: kernel_size must be at least 1, is 0"),
+        (lambda: nn.Conv3d(2, 4, 3, stride=0), "smelt.nn.Conv3d: stride must be at least 1, is 0"),
+        (lambda: nn.Conv1d(2, 4, 3, dilation=0), "smelt.nn.Conv1d: dilation must be at least 1, is 0"),
+        (lambda: nn.ConvTranspose2d(2, 4, 0), "ConvTranspose2d: kernel_size must be at least 1, is 0"),
+        (lambda: nn.MaxPool2d(2, padding=-1), "MaxPool2d: padding must not be negative, is -1"),
         (lambda: nn.MaxPool2d(2, stride=0), "MaxPool2d: stride must be at least 1, is 0"),
         (lambda: nn.MaxPool2d(2)(smelt.zeros((4, 4, 1))), r"MaxPool2d: needs 4 axes.*x f32\[4,4,1\]"),
         (lambda: nn.AvgPool1d(5)(smelt.zeros((1, 4, 1))), r"AvgPool1d: a window of 5 does not fit on axis 1"),

@@ -20,7 +20,7 @@ from .expressions import (
     signed,
     unsigned,
 )
-from .ir import EXCHANGES, Op, Value
+from .ir import EXCHANGES, Op, Value, kind_of
 from .types import EmitError, Type, signed_name, type_name
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def may_be_negative(value: Value) -> bool:
 
 
 def _may_be_negative(value: Value) -> bool:
-    op, kind = value.op, _kind(value)
+    op, kind = value.op, kind_of(value)
     if op is None:
         loop = value.block.parent
         counts = loop is not None and loop.name == "scf.for" and value.index == 0
@@ -100,7 +100,7 @@ def _may_be_negative(value: Value) -> bool:
     if name == "arith.constant":
         return any(bits >> (kind.bits - 1) for bits in literals.attribute_bits(op.attribute("value"), kind))
     if name in ("arith.extui", "arith.index_castui"):
-        return _kind(operands[0]).bits >= kind.bits and may_be_negative(operands[0])
+        return kind_of(operands[0]).bits >= kind.bits and may_be_negative(operands[0])
     if name in _SIGN_FROM:
         return any(may_be_negative(operands[i]) for i in _SIGN_FROM[name])
     if name in _SIGN_FROM_BOTH:
@@ -108,11 +108,6 @@ def _may_be_negative(value: Value) -> bool:
     if name in _INDEX_SIGN_FROM and kind.kind == "index":
         return any(may_be_negative(v) for v in operands)
     return not name.startswith("gpu.") or name in EXCHANGES
-
-
-def _kind(value: Value) -> Type:
-    assert isinstance(value.type, Type)
-    return value.type
 
 
 def _fit(e: Expression, kind: Type) -> Expression:
@@ -123,7 +118,7 @@ def _fit(e: Expression, kind: Type) -> Expression:
 def _boolean(b: Body, op: Op) -> Expression:
     """Arithmetic on i1."""
     x, y = (b.use(v) for v in op.operands)
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     operator = _BOOL_OPERATORS.get(op.name)
     if operator is None:
         raise EmitError(f"emit: {op.name} on i1")
@@ -154,7 +149,7 @@ def negate(x: Expression) -> Expression:
 
 
 def _unsigned_operator(b: Body, op: Op) -> Expression:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.kind == "bool":
         return _boolean(b, op)
     operator = _UNSIGNED_OPERATORS[op.name]
@@ -181,7 +176,7 @@ def _unsigned_operator(b: Body, op: Op) -> Expression:
 
 
 def _signed_operator(b: Body, op: Op) -> Expression:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.kind == "bool":
         raise EmitError(f"emit: {op.name} on i1")
     operator = _SIGNED_OPERATORS[op.name]
@@ -198,7 +193,7 @@ def _signed_operator(b: Body, op: Op) -> Expression:
 
 
 def _rounded_division(b: Body, op: Op) -> Expression:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     up, zero = op.name != "arith.floordivsi", Expression("0", atom=True)
     x, y = (b.named(v) for v in op.operands)
     if op.name == "arith.ceildivui" or not any(may_be_negative(v) for v in op.operands):
@@ -230,7 +225,7 @@ def _approximate(op: Op) -> bool:
 
 def _metal_call(b: Body, op: Op) -> Expression:
     operands = [b.use(v) for v in op.operands]
-    if op.results and _kind(op.results[0]).kind == "bool":
+    if op.results and kind_of(op.results[0]).kind == "bool":
         return _boolean(b, op)
     name = _CALLS[op.name]
     if _approximate(op):
@@ -239,7 +234,7 @@ def _metal_call(b: Body, op: Op) -> Expression:
 
 
 def _signed_call(b: Body, op: Op) -> Expression:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.kind == "bool":
         return _boolean(b, op)
     operands = [b.use(v) for v in op.operands]
@@ -250,7 +245,7 @@ def _signed_call(b: Body, op: Op) -> Expression:
 
 
 def _helper_call(b: Body, op: Op) -> Expression:
-    return call(b.helper(_HELPERS[op.name], _kind(op.results[0])), *[b.use(v) for v in op.operands])
+    return call(b.helper(_HELPERS[op.name], kind_of(op.results[0])), *[b.use(v) for v in op.operands])
 
 
 def test_result(e: Expression, kind: Type) -> Expression:
@@ -259,7 +254,7 @@ def test_result(e: Expression, kind: Type) -> Expression:
 
 
 def _test(b: Body, op: Op) -> Expression:
-    return test_result(call(f"metal::{_TESTS[op.name]}", b.use(op.operands[0])), _kind(op.results[0]))
+    return test_result(call(f"metal::{_TESTS[op.name]}", b.use(op.operands[0])), kind_of(op.results[0]))
 
 
 def _number(op: Op) -> int:
@@ -267,7 +262,7 @@ def _number(op: Op) -> int:
 
 
 def _compare_integers(b: Body, op: Op) -> Expression:
-    kind = _kind(op.operands[0])
+    kind = kind_of(op.operands[0])
     operator, is_signed = _COMPARE_INTEGERS[_number(op)]
     x, y = (b.use(v) for v in op.operands)
     if x.text == y.text and kind.lanes == 1:
@@ -285,7 +280,7 @@ def _compare_integers(b: Body, op: Op) -> Expression:
 
 def _is_number(value: Value) -> bool:
     """Whether a float is a constant other than NaN."""
-    op, kind = value.op, _kind(value)
+    op, kind = value.op, kind_of(value)
     if op is None or op.name != "arith.constant" or kind.lanes != 1:
         return False
     return "NAN" not in literals.constant(op.attribute("value"), kind).text
@@ -293,7 +288,7 @@ def _is_number(value: Value) -> bool:
 
 def _compare_floats(b: Body, op: Op) -> Expression:
     number = _number(op)
-    kind = _kind(op.operands[0])
+    kind = kind_of(op.operands[0])
     either = "||" if kind.lanes == 1 else "|"
 
     def test(operator: str, x: Expression, y: Expression) -> Expression:
@@ -303,7 +298,7 @@ def _compare_floats(b: Body, op: Op) -> Expression:
         return test_result(call("metal::isnan", x), kind)
 
     if number in (0, 15):
-        return Expression(f"{type_name(_kind(op.results[0]))}({'true' if number else 'false'})")
+        return Expression(f"{type_name(kind_of(op.results[0]))}({'true' if number else 'false'})")
     if number in _ORDERED:
         return test(_ORDERED[number], *[b.use(v) for v in op.operands])
     if number in _UNORDERED:
@@ -322,8 +317,8 @@ def _compare_floats(b: Body, op: Op) -> Expression:
 
 def _select(b: Body, op: Op) -> Expression:
     test, yes, no = (b.use(v) for v in op.operands)
-    kind = _kind(op.results[0])
-    if _kind(op.operands[0]).lanes != 1:
+    kind = kind_of(op.results[0])
+    if kind_of(op.operands[0]).lanes != 1:
         return call("metal::select", no, yes, test)
     if (yes.text, no.text) == ("true", "false"):
         return test
@@ -339,7 +334,7 @@ def _select_bool(test: Expression, yes: Expression, no: Expression) -> Expressio
 
 
 def _constant(b: Body, op: Op) -> Expression:
-    return literals.constant(op.attribute("value"), _kind(op.results[0]))
+    return literals.constant(op.attribute("value"), kind_of(op.results[0]))
 
 
 def _negate_float(b: Body, op: Op) -> Expression:
@@ -350,7 +345,7 @@ def _negate_float(b: Body, op: Op) -> Expression:
 
 
 def _float_to_float(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if source.bits == target.bits:  # half and bfloat meet only in float
         x = cast(Type("float", 32, source.lanes), x)
@@ -358,7 +353,7 @@ def _float_to_float(b: Body, op: Op) -> Expression:
 
 
 def _integer_to_float(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if op.name == "arith.sitofp":
         if source.kind == "bool":
@@ -375,7 +370,7 @@ def _integer_to_float(b: Body, op: Op) -> Expression:
 
 
 def _float_to_integer(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if source.kind == "bfloat":
         x = cast(Type("float", 32, source.lanes), x)
@@ -387,7 +382,7 @@ def _float_to_integer(b: Body, op: Op) -> Expression:
 
 
 def _extend_unsigned(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if source.bits == target.bits:
         return x
@@ -399,7 +394,7 @@ def _extend_unsigned(b: Body, op: Op) -> Expression:
 
 
 def _extend_signed(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if source.bits >= target.bits or (source.kind != "bool" and not may_be_negative(op.operands[0])):
         return _extend_unsigned(b, op)
@@ -409,7 +404,7 @@ def _extend_signed(b: Body, op: Op) -> Expression:
 
 
 def _truncate(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     if source.bits == target.bits:
         return x
@@ -424,7 +419,7 @@ def _truncate(b: Body, op: Op) -> Expression:
 
 
 def _bitcast(b: Body, op: Op) -> Expression:
-    source, target = _kind(op.operands[0]), _kind(op.results[0])
+    source, target = kind_of(op.operands[0]), kind_of(op.results[0])
     x = b.use(op.operands[0])
     return x if type_name(source) == type_name(target) else as_type(target, x)
 

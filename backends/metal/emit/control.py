@@ -9,8 +9,8 @@ from smelt.ir import mlir
 
 from .arith import negate
 from .expressions import ADD, MULTIPLY, Expression, binary, call, cast, signed, unsigned, variable
-from .ir import Block, Op, Value
-from .types import Type, type_name
+from .ir import Block, Op, Value, kind_of
+from .types import type_name
 
 if TYPE_CHECKING:
     from .body import Body
@@ -25,11 +25,6 @@ _COUNTERS = "i j k l m n p q"
 _COMPOUND = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY}
 
 
-def _kind(value: Value) -> Type:
-    assert isinstance(value.type, Type)
-    return value.type
-
-
 # Assignments
 
 
@@ -42,7 +37,7 @@ def assign(b: Body, end: Op, targets: Sequence[str], values: Sequence[Value]) ->
             continue
         if len(e.text) > 90 and value.deferred:
             e = b.named(value)
-        left.append((target, e, _kind(value)))
+        left.append((target, e, kind_of(value)))
     while left:
         for i, (target, _, _) in enumerate(left):
             if not any(target in e.reads for j, (_, e, _) in enumerate(left) if j != i):
@@ -102,7 +97,7 @@ def _carry(b: Body, op: Op, first: int, arguments: Sequence[Value], yielded: Seq
         else:
             result = op.results[i] if i < len(op.results) else argument
             name = b.names.take(_carried_hint(b, argument, yielded[i], result))
-            b.line(f"{type_name(_kind(argument))} {name} = {b.use(start).text};")
+            b.line(f"{type_name(kind_of(argument))} {name} = {b.use(start).text};")
         b.bind(argument, name)
         found.append(name)
     return found
@@ -120,7 +115,7 @@ def _for(b: Body, op: Op) -> None:
     limit, stride = _bound(b, upper), _bound(b, step)
     counter, *arguments = block.arguments
     names = _carry(b, op, 3, arguments, block.end.operands)
-    kind = _kind(counter)
+    kind = kind_of(counter)
     if op.attribute("smelt.unroll") is not None:
         b.line("#pragma unroll")
     b.names.open()
@@ -155,7 +150,7 @@ def _while(b: Body, op: Op) -> None:
             handed.append(names[value.index])
         else:
             name = b.names.take(_carried_hint(b, argument, value, result))
-            b.line(f"{type_name(_kind(result))} {name};")
+            b.line(f"{type_name(kind_of(result))} {name};")
             handed.append(name)
     opening = len(b.lines)
     b.line("while (true) {")
@@ -216,7 +211,7 @@ def _if(b: Body, op: Op) -> None:
     for i, result in enumerate(op.results):
         if op.targets[i] is None:
             name = b.names.take(b.hint(result, "chosen"))
-            b.line(f"{type_name(_kind(result))} {name};")
+            b.line(f"{type_name(kind_of(result))} {name};")
             op.targets[i] = name
             op.fresh.add(name)
     _branches(b, op, "")
@@ -289,7 +284,7 @@ def _call(b: Body, op: Op) -> None:
 
 
 def _add_with_carry(b: Body, op: Op) -> None:
-    kind = _kind(op.operands[0])
+    kind = kind_of(op.operands[0])
     total, carry = op.results
     x, y = (b.named(v) for v in op.operands)
     e = binary("+", x, y, wraps=True)
@@ -304,7 +299,7 @@ def _add_with_carry(b: Body, op: Op) -> None:
 
 
 def _multiply_wide(b: Body, op: Op) -> None:
-    kind = _kind(op.operands[0])
+    kind = kind_of(op.operands[0])
     low, high = op.results
     x, y = (b.named(v) for v in op.operands)
     if low.uses:

@@ -49,6 +49,12 @@ class Value:
         self.negative: bool | None = None  #: whether it may be; None: not asked yet
 
 
+def kind_of(value: Value) -> Type:
+    """The type of a value that is no array."""
+    assert isinstance(value.type, Type)
+    return value.type
+
+
 class Op:
     """An operation; `mlir` is the original, for its attributes."""
 

@@ -22,7 +22,7 @@ from .expressions import (
     subscript,
     unsigned,
 )
-from .ir import Op, Value
+from .ir import Op, Value, kind_of
 from .types import Array, EmitError, Type, type_name
 
 if TYPE_CHECKING:
@@ -46,11 +46,6 @@ def _array(value: Value) -> Array:
     return value.type
 
 
-def _kind(value: Value) -> Type:
-    assert isinstance(value.type, Type)
-    return value.type
-
-
 def offset(b: Body, memory: Value, indices: list[Value]) -> Expression:
     """The row-major position of an element."""
     shape = _array(memory).shape
@@ -58,7 +53,7 @@ def offset(b: Body, memory: Value, indices: list[Value]) -> Expression:
         return literals.integer(0, Type("index", 32))
     found = b.use(indices[0])
     for extent, index in zip(shape[1:], indices[1:]):
-        row = binary("*", found, literals.integer(extent, _kind(index)), wraps=True)
+        row = binary("*", found, literals.integer(extent, kind_of(index)), wraps=True)
         found = binary("+", row, b.use(index), wraps=True)
     return found
 
@@ -90,7 +85,7 @@ def _load(b: Body, op: Op) -> Expression:
 
 def _load_vector(b: Body, op: Op) -> Expression:
     memory, *indices = op.operands
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.lanes == 1:
         return _load(b, op)
     if kind.lanes == 3 or (_array(memory).space == "thread" and not kind.is_wide):
@@ -110,7 +105,7 @@ def _consecutive(b: Body, op: Op, memory: int, lanes: int) -> list[Expression]:
     for v in indices:
         b.named(v)
     first = offset(b, array, indices)
-    kind = _kind(indices[-1])
+    kind = kind_of(indices[-1])
     if first.literal is not None:
         return [literals.integer(first.literal + i, kind) for i in range(lanes)]
     return [binary("+", first, literals.integer(i, kind), wraps=True) if i else first for i in range(lanes)]
@@ -125,7 +120,7 @@ def _store(b: Body, op: Op) -> None:
 
 def _store_vector(b: Body, op: Op) -> None:
     value, memory, *indices = op.operands
-    kind = _kind(value)
+    kind = kind_of(value)
     if kind.lanes == 1:
         _store(b, op)
     elif kind.lanes == 3 or (_array(memory).space == "thread" and not kind.is_wide):
@@ -209,12 +204,12 @@ def lane_text(b: Body, vector: str, kind: Type, at: int | Value) -> str:
 
 def _extract(b: Body, op: Op) -> Expression:
     vector = op.operands[0]
-    if _kind(vector).lanes == 1:
+    if kind_of(vector).lanes == 1:
         return b.use(vector)
     at = _position(op)
     x = b.named(vector)
     sources = (x, b.use(at)) if isinstance(at, Value) else (x,)
-    found = Expression(lane_text(b, x.text, _kind(vector), at), PRIMARY, *sources)
+    found = Expression(lane_text(b, x.text, kind_of(vector), at), PRIMARY, *sources)
     found.atom = not isinstance(at, Value) or sources[-1].literal is not None
     return found
 
@@ -223,26 +218,26 @@ def _insert(b: Body, op: Op) -> None:
     """A copy of the vector, or the vector itself where this is its last use, with a lane assigned."""
     value, vector = op.operands[:2]
     result = op.results[0]
-    if _kind(result).lanes == 1:
+    if kind_of(result).lanes == 1:
         result.expression = b.use(value)
         return
     name = b.take_over(vector, result)
     at = _position(op)
-    b.statement(op, lambda: f"{lane_text(b, name, _kind(result), at)} = {b.use(value).text};")
+    b.statement(op, lambda: f"{lane_text(b, name, kind_of(result), at)} = {b.use(value).text};")
 
 
 def _broadcast(b: Body, op: Op) -> Expression:
-    target = _kind(op.results[0])
+    target = kind_of(op.results[0])
     if target.is_wide:
         raise EmitError(f"emit: a broadcast to {type_name(target)}")
     x = b.use(op.operands[0])
-    return x if _kind(op.operands[0]).lanes == target.lanes else call(type_name(target), x)
+    return x if kind_of(op.operands[0]).lanes == target.lanes else call(type_name(target), x)
 
 
 def _from_elements(b: Body, op: Op) -> Expression:
     if len(op.operands) == 1:
         return b.use(op.operands[0])
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.is_wide:
         return Expression(f"{type_name(kind)}{{{{{', '.join([b.use(v).text for v in op.operands])}}}}}", PRIMARY,
                           *[b.use(v) for v in op.operands])
@@ -287,12 +282,12 @@ def _complex_equal(b: Body, op: Op) -> Expression:
 
 
 def _complex_bitcast(b: Body, op: Op) -> Expression:
-    return as_type(_kind(op.results[0]), b.use(op.operands[0]))
+    return as_type(kind_of(op.results[0]), b.use(op.operands[0]))
 
 
 def complex_call(b: Body, op: Op) -> Expression:
     """Any other op on complex numbers: a function that MLIR's own expansion defines."""
-    kinds = [_kind(v) for v in (*op.operands, *op.results)]
+    kinds = [kind_of(v) for v in (*op.operands, *op.results)]
     return call(b.complex_function(op.name, kinds), *[b.use(v) for v in op.operands])
 
 

@@ -20,7 +20,7 @@ from .expressions import (
     unsigned,
     variable,
 )
-from .ir import Op, Value
+from .ir import Op, Value, kind_of
 from .memory import offset
 from .types import Array, EmitError, Type, bits_type, type_name
 
@@ -58,34 +58,29 @@ def dimension(op: Op) -> int:
     return "xyz".index(op.text("dimension"))
 
 
-def _kind(value: Value) -> Type:
-    assert isinstance(value.type, Type)
-    return value.type
-
-
 def _index(b: Body, op: Op, e: Expression) -> Expression:
     """A position, which Metal gives in 32 bits, as an index."""
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     return e if kind.bits == 32 else cast(kind, e)
 
 
 def _position(b: Body, op: Op) -> Expression:
     axis = dimension(op)
     if b.extent(op.name, axis) == 1:
-        return literals.integer(0, _kind(op.results[0]))
+        return literals.integer(0, kind_of(op.results[0]))
     e = variable(b.parameters[op.name])
     return _index(b, op, member(e, "xyz"[axis]) if b.wide_positions else e)
 
 
 def _lane(b: Body, op: Op) -> Expression:
     if op.name == "gpu.subgroup_id" and b.threads <= LANES:
-        return literals.integer(0, _kind(op.results[0]))
+        return literals.integer(0, kind_of(op.results[0]))
     return _index(b, op, variable(b.parameters[op.name]))
 
 
 def _extent(b: Body, op: Op) -> Expression:
     name = "gpu.thread_id" if op.name == "gpu.block_dim" else "gpu.block_id"
-    return literals.integer(b.extent(name, dimension(op)), _kind(op.results[0]))
+    return literals.integer(b.extent(name, dimension(op)), kind_of(op.results[0]))
 
 
 def _barrier(b: Body, op: Op) -> None:
@@ -98,7 +93,7 @@ def _barrier(b: Body, op: Op) -> None:
 
 
 def _reduce(b: Body, op: Op) -> None:
-    kind, which = _kind(op.results[0]), op.text("op")
+    kind, which = kind_of(op.results[0]), op.text("op")
     if op.attribute("cluster_size") is not None or which not in _REDUCTIONS:
         raise EmitError(f"emit: gpu.subgroup_reduce {which} over part of a simdgroup")
     name = _REDUCTIONS[which]
@@ -125,7 +120,7 @@ def _reduce(b: Body, op: Op) -> None:
 
 def _shuffle(b: Body, op: Op) -> None:
     value, distance, width = op.operands
-    kind, mode = _kind(value), op.text("mode")
+    kind, mode = kind_of(value), op.text("mode")
     if b.use(width).literal != LANES:
         raise EmitError("emit: gpu.shuffle over part of a simdgroup")
     function = f"simd_{_SHUFFLES[mode]}"
@@ -163,7 +158,7 @@ def _shuffle_is_valid(b: Body, op: Op, mode: str, distance: Value) -> None:
 
 
 def _ballot(b: Body, op: Op) -> None:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     if kind.bits != LANES:
         raise EmitError(f"emit: gpu.ballot of {LANES} lanes in {kind.bits} bits")
     found = b.built(op, lambda: cast(kind, call("simd_vote::vote_t", call("simd_ballot", b.use(op.operands[0])))))
@@ -185,7 +180,7 @@ def _matrix_load(b: Body, op: Op) -> None:
     memory, *indices = op.operands
     result = op.results[0]
     name = b.names.take(b.hint(result, "matrix"))
-    kind = _kind(result)
+    kind = kind_of(result)
     if memory.op is not None and memory.op.name == CAST:  # upstream's matrices have no bfloat
         source = memory.op.operands[0].type
         assert isinstance(source, Array)
@@ -202,7 +197,7 @@ def _matrix_store(b: Body, op: Op) -> None:
 
 
 def _matrix_fill(b: Body, op: Op) -> Expression:
-    kind = _kind(op.results[0])
+    kind = kind_of(op.results[0])
     scalar = type_name(Type("float", kind.bits))
     return call(f"make_filled_simdgroup_matrix<{scalar}, 8, 8>", b.use(op.operands[0]))
 
@@ -274,8 +269,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(INDICES, _lane),
     "gpu.block_dim": _extent,
     "gpu.grid_dim": _extent,
-    "gpu.num_subgroups": lambda b, op: literals.integer(-(-b.threads // LANES), _kind(op.results[0])),
-    "gpu.subgroup_size": lambda b, op: literals.integer(LANES, _kind(op.results[0])),
+    "gpu.num_subgroups": lambda b, op: literals.integer(-(-b.threads // LANES), kind_of(op.results[0])),
+    "gpu.subgroup_size": lambda b, op: literals.integer(LANES, kind_of(op.results[0])),
     "gpu.subgroup_mma_constant_matrix": _matrix_fill,
     CAST: lambda b, op: b.use(op.operands[0]),
 }

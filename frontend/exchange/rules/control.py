@@ -9,7 +9,7 @@ from smelt.ir import dtypes
 from ...functions.logic import where
 from ...lazy.arrays import array, convert
 from ...transforms.control import cond, scan, switch, while_loop
-from ..reading import Call, Region, elements, elements_of, rule
+from ..reading import Call, Region, elements, elements_of, owner_of, rule
 from ..translating import Refused
 from .elementwise import apply, full_like
 
@@ -89,7 +89,7 @@ def _while(call: Call) -> list[array]:
 
 def _steps(call: Call, test: Region, body: Region) -> int | None:
     """How many steps a loop takes, where it counts by a constant from one constant to another."""
-    compare = _owner(test.returned[0])
+    compare = owner_of(test.returned[0])
     if compare is None or compare.name != "stablehlo.compare":
         return None
     direction = str(compare.attributes["comparison_direction"]).rstrip(">").rpartition(" ")[2]
@@ -100,7 +100,7 @@ def _steps(call: Call, test: Region, body: Region) -> int | None:
     at = arguments.index(counter)
     stop = _number(limit, call, arguments, call.operands, body)
     first = _known(call.operands[at])
-    add = _owner(body.returned[at])
+    add = owner_of(body.returned[at])
     if stop is None or first is None or add is None or add.name != "stablehlo.add":
         return None
     mine = body.block.arguments[at]
@@ -115,7 +115,7 @@ def _steps(call: Call, test: Region, body: Region) -> int | None:
 
 def _number(value: Any, call: Call, arguments: list[Any], start: list[array], body: Region) -> int | None:
     """The integer that a value of a region is known to be."""
-    op = _owner(value)
+    op = owner_of(value)
     if op is not None:
         if op.name != "stablehlo.constant":
             return _known(call.env[value]) if value in call.env else None
@@ -136,8 +136,3 @@ def _known(x: array) -> int | None:
     if node.op.name == "constant" and x.dtype.is_integer and not isinstance(node.attrs["value"], float):
         return int(node.attrs["value"])
     return None
-
-
-def _owner(value: Any) -> Any:
-    owner = value.owner
-    return None if not hasattr(owner, "name") else getattr(owner, "operation", owner)

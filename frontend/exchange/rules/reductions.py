@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from smelt.ir import dtypes
 from smelt.ir.op import registry as ops
 
-from ...lazy.arrays import array, emit
+from ...lazy.arrays import array, broadcast_to_shape, emit
 from ..reading import Call, Region, rule
 from .shapes import joined, permuted, reshaped
 
@@ -47,17 +47,13 @@ def _reduce(call: Call) -> list[array]:
         if known is not None:
             (x,), (start,) = xs, starts
             if not axes:
-                return region.over(_broadcast(start, x.shape), x)
+                return region.over(broadcast_to_shape(start, x.shape), x)
             if all(x.shape[a] for a in axes) or known not in ("reduce_max", "reduce_min"):
                 found = emit(ops[known], (x,), {"axes": axes})
                 if _is_identity(start, known):
                     return [found]
-                return region.over(_broadcast(start, found.shape), found)
+                return region.over(broadcast_to_shape(start, found.shape), found)
     return fold_axes(xs, starts, axes, folding(region))
-
-
-def _broadcast(x: array, shape: tuple[int, ...]) -> array:
-    return x if x.shape == shape else emit(ops["broadcast"], (x,), {"shape": shape})
 
 
 def _is_identity(start: array, reduction: str) -> bool:
@@ -84,7 +80,7 @@ def fold_axes(xs: Sequence[array], starts: Sequence[array], axes: Sequence[int],
     rest = [a for a in range(xs[0].ndim) if a not in axes]
     kept = tuple(xs[0].shape[a] for a in rest)
     count = math.prod(xs[0].shape[a] for a in axes)
-    first = [_broadcast(start, kept) for start in starts]
+    first = [broadcast_to_shape(start, kept) for start in starts]
     if not count:
         return first
     return fold(first, fold_first([reshaped(permuted(x, (*axes, *rest)), (count, *kept)) for x in xs], fold))

@@ -10,7 +10,7 @@ from smelt.ir.op import registry as ops
 from ...functions.index_functions import take_along_axis
 from ...functions.logic import where
 from ...lazy.arrays import array, convert, emit
-from ..reading import Call, Region, rule
+from ..reading import Call, Region, owner_of, rule
 from ..translating import Refused
 from .elementwise import apply, full_like, total_order
 from .shapes import joined
@@ -22,12 +22,6 @@ class Key(NamedTuple):
     value: Any
     kind: str
     descending: bool
-
-
-def _owner(value: Any) -> Any:
-    """The op that a value is a result of; None for an argument."""
-    owner = value.owner
-    return None if not hasattr(owner, "name") else getattr(owner, "operation", owner)
 
 
 class _Comparator:
@@ -43,7 +37,7 @@ class _Comparator:
         return self._order(self.returned)
 
     def _order(self, value: Any) -> list[Key] | None:
-        op = _owner(value)
+        op = owner_of(value)
         if op is None:
             return None
         if op.name == "stablehlo.compare":
@@ -65,7 +59,7 @@ class _Comparator:
 
     def _first_of(self, before: Any, also: Any) -> list[Key] | None:
         head = self._order(before)
-        op = _owner(also)
+        op = owner_of(also)
         if not head or len(head) != 1 or op is None or op.name != "stablehlo.and":
             return None
         for tie, rest in (list(op.operands), list(op.operands)[::-1]):
@@ -75,7 +69,7 @@ class _Comparator:
         return None
 
     def _is_tie(self, value: Any, key: Key) -> bool:
-        op = _owner(value)
+        op = owner_of(value)
         if op is None or op.name != "stablehlo.compare" or _word(op, "comparison_direction") != "EQ":
             return False
         a, b = op.operands
@@ -100,7 +94,7 @@ class _Comparator:
             if seen > 200:
                 return False
             a, b = pending.pop()
-            x, y = _owner(a), _owner(b)
+            x, y = owner_of(a), owner_of(b)
             if x is None or y is None:
                 if x is not y or (a in self.pairs and self.pairs[a] != b) or (a not in self.pairs and a != b):
                     return False

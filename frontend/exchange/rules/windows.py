@@ -10,7 +10,7 @@ from smelt.ir import dtypes
 from smelt.ir.op import registry as ops
 
 from ...functions.logic import where
-from ...lazy.arrays import array, emit
+from ...lazy.arrays import array, broadcast_to_shape, emit
 from ...lazy.operands import constant
 from ..reading import Call, rule
 from ..translating import Refused
@@ -84,7 +84,7 @@ def _reduce_window(call: Call) -> list[array]:
     if any(padding) or any(interior):
         return found[:count]  # the initial value is in it already, wherever a window has met padding; it is neutral
     shape = found[0].shape
-    return fold([_spread(s, shape) for s in starts], found)
+    return fold([broadcast_to_shape(s, shape) for s in starts], found)
 
 
 def _of_those_inside(fold: Fold) -> Fold:
@@ -99,10 +99,6 @@ def _of_those_inside(fold: Fold) -> Fold:
         return [*chosen, apply("logical_or", some, more)]
 
     return guarded
-
-
-def _spread(x: array, shape: tuple[int, ...]) -> array:
-    return x if x.shape == shape else emit(ops["broadcast"], (x,), {"shape": shape})
 
 
 @rule("stablehlo.select_and_scatter")
@@ -135,8 +131,8 @@ def _select_and_scatter(call: Call) -> array:
         keeps = apply("logical_and", keeps, apply("logical_not", apply("logical_and", none_yet, new_inside)))
         chosen, at = where(keeps, chosen, value), where(keeps, at, place)
     if at is None:
-        return _spread(start, x.shape)
-    flat = _spread(start, (x.size,))
+        return broadcast_to_shape(start, x.shape)
+    flat = broadcast_to_shape(start, (x.size,))
     count = math.prod(source.shape)
     updates, rows = reshaped(source, (count, 1)), reshaped(at, (count,))
     return reshaped(emit(ops["scatter"], (flat, updates, rows), {"axes": (0,), "mode": mode}), x.shape)

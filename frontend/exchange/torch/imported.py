@@ -63,7 +63,14 @@ class TorchFunction:
         return results
 
     def step(self, weights: Mapping[str, Any], /, *args: Any, **named: Any) -> tuple[Any, dict[str, array]]:
-        """`apply`, and the new values of the buffers to which the module writes, by name."""
+        """`apply`, and the new values of the buffers to which the module writes, by name.
+
+        Args:
+            weights, args, named: as of `apply`.
+
+        Returns:
+            The results; a dict of arrays.
+        """
         return self._run(weights, args, named)
 
     def _run(self, weights: Mapping[str, Any], args: Any, named: Any) -> tuple[Any, dict[str, array]]:

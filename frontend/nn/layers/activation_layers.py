@@ -211,6 +211,9 @@ class Tanh(Module):
 class CELU(Module):
     """`celu` as a module.
 
+    Args:
+        alpha: as of `celu`.
+
     >>> import smelt
     >>> smelt.nn.CELU(2.0)(smelt.array([-2.0, 2.0]))
     array([-1.26424, 2], dtype=float32)
@@ -226,6 +229,9 @@ class CELU(Module):
 
 class ELU(Module):
     """`elu` as a module.
+
+    Args:
+        alpha: as of `elu`.
 
     >>> import smelt
     >>> smelt.nn.ELU()(smelt.array([-1.0, 2.0]))
@@ -243,6 +249,9 @@ class ELU(Module):
 class GLU(Module):
     """`glu` as a module.
 
+    Args:
+        axis: as of `glu`.
+
     >>> import smelt
     >>> smelt.nn.GLU()(smelt.array([2.0, 0.0]))
     array([1], dtype=float32)
@@ -258,6 +267,9 @@ class GLU(Module):
 
 class HardShrink(Module):
     """`hard_shrink` as a module.
+
+    Args:
+        lambd: as of `hard_shrink`.
 
     >>> import smelt
     >>> smelt.nn.HardShrink()(smelt.array([-2.0, 0.25, 2.0]))
@@ -275,6 +287,9 @@ class HardShrink(Module):
 class LeakyReLU(Module):
     """`leaky_relu` as a module.
 
+    Args:
+        negative_slope: as of `leaky_relu`.
+
     >>> import smelt
     >>> smelt.nn.LeakyReLU(0.5)(smelt.array([-1.0, 2.0]))
     array([-0.5, 2], dtype=float32)
@@ -291,6 +306,9 @@ class LeakyReLU(Module):
 class Softshrink(Module):
     """`softshrink` as a module.
 
+    Args:
+        lambd: as of `softshrink`.
+
     >>> import smelt
     >>> smelt.nn.Softshrink()(smelt.array([-2.0, 0.25, 2.0]))
     array([-1.5, 0, 1.5], dtype=float32)
@@ -306,6 +324,9 @@ class Softshrink(Module):
 
 class Step(Module):
     """`step` as a module.
+
+    Args:
+        threshold: as of `step`.
 
     >>> import smelt
     >>> smelt.nn.Step()(smelt.array([-1.0, 1.0]))

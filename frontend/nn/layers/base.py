@@ -250,6 +250,9 @@ class Module(dict[str, Any]):
     def apply_to_modules(self: Self, apply_fn: Callable[[str, Module], Any]) -> Self:
         """Call a function with path and module, for this module and all inside; the module.
 
+        Args:
+            apply_fn: called with the dotted path of each, and the module itself.
+
         >>> import smelt
         >>> _ = smelt.nn.Sequential(smelt.nn.ReLU()).apply_to_modules(lambda path, module: print(repr(path)))
         ''
@@ -265,6 +268,9 @@ class Module(dict[str, Any]):
     @explained
     def apply(self: Self, map_fn: Callable[[Any], Any], filter_fn: Filter | None = None) -> Self:
         """Replace each parameter, or what `filter_fn` lets through, by a function of it; the module.
+
+        Args:
+            map_fn: called with an array, returns what takes its place.
 
         >>> import smelt
         >>> smelt.nn.Linear(1, 1).apply(lambda x: smelt.ones_like(x)).parameters()
@@ -289,6 +295,9 @@ class Module(dict[str, Any]):
     @explained
     def train(self: Self, mode: bool = True) -> Self:
         """Set whether this module and all inside are in training; the module.
+
+        Args:
+            mode: False for what `eval` does.
 
         >>> import smelt
         >>> smelt.nn.Dropout().train(False).training
@@ -336,6 +345,9 @@ class Module(dict[str, Any]):
         self: Self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False
     ) -> Self:
         """Undo `freeze`, with the same arguments.
+
+        Args:
+            recurse, keys, strict: as of `freeze`.
 
         >>> import smelt
         >>> list(smelt.nn.Linear(1, 1).freeze().unfreeze(keys="bias").trainable_parameters())
@@ -543,3 +555,9 @@ def _fits_module(old: Any, new: Any) -> bool | None:
     if isinstance(old, Module):
         return True if isinstance(new, Module) else None
     return None
+
+
+def check_module(name: str, value: Any) -> None:
+    """Raise TreeError where a function of modules, `name`, is given something else."""
+    if not isinstance(value, Module):
+        raise TreeError(at_user_line(f"smelt.nn.{name}: needs a module, got {kind_of(value)}"))

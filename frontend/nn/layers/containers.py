@@ -16,6 +16,9 @@ __all__ = ["Flatten", "Sequential"]
 class Sequential(Module):
     """Modules and functions, one after the other.
 
+    Args:
+        modules: called in this order, each with the result of the one before.
+
     Attributes:
         layers: the list of them.
 

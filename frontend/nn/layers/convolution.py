@@ -10,6 +10,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 from .windows import as_attribute, each
 
@@ -35,6 +36,8 @@ class _Convolution(Module):
     ):
         super().__init__()
         name, n = type(self).__name__, self._spatial
+        integer(f"nn.{name}", "in_channels", in_channels, 1)
+        integer(f"nn.{name}", "groups", groups, 1)
         if in_channels % groups or out_channels % groups:
             raise AttributeValueError(
                 at_user_line(
@@ -42,10 +45,10 @@ class _Convolution(Module):
                     "go out"
                 )
             )
-        extents = each(name, "kernel_size", kernel_size, n)
-        self.stride = as_attribute(each(name, "stride", stride, n))
+        extents = each(name, "kernel_size", kernel_size, n, 1)
+        self.stride = as_attribute(each(name, "stride", stride, n, 1))
         self.padding = as_attribute(each(name, "padding", padding, n))
-        self.dilation = as_attribute(each(name, "dilation", dilation, n), dilation)
+        self.dilation = as_attribute(each(name, "dilation", dilation, n, 1), dilation)
         self.groups = groups
         bound = 1 / math.sqrt(in_channels // groups * math.prod(extents))
         self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels // groups))
@@ -82,7 +85,8 @@ class Conv1d(_Convolution):
             elements of the argument that one of the result depends on. bias: [out_channels], zeros at first.
 
     Raises:
-        AttributeValueError: channels that are not `groups` equal groups. ArgumentTypeError: an option that is no int.
+        AttributeValueError: channels that are not `groups` equal groups, a window, step or dilation below 1.
+        ArgumentTypeError: an option that is no int.
 
     >>> import smelt
     >>> smelt.nn.Conv1d(2, 4, kernel_size=3, padding=1)(smelt.ones((5, 8, 2))).shape

@@ -9,6 +9,7 @@ from typing import Any
 import smelt
 from smelt import array
 
+from ...lazy.arguments import integer
 from .base import Module
 from .windows import as_attribute, each
 
@@ -33,10 +34,11 @@ class _ConvolutionTranspose(Module):
     ):
         super().__init__()
         name, n = type(self).__name__, self._spatial
-        extents = each(name, "kernel_size", kernel_size, n)
-        self.stride = as_attribute(each(name, "stride", stride, n))
+        integer(f"nn.{name}", "in_channels", in_channels, 1)
+        extents = each(name, "kernel_size", kernel_size, n, 1)
+        self.stride = as_attribute(each(name, "stride", stride, n, 1))
         self.padding = as_attribute(each(name, "padding", padding, n))
-        self.dilation = as_attribute(each(name, "dilation", dilation, n), dilation)
+        self.dilation = as_attribute(each(name, "dilation", dilation, n, 1), dilation)
         self.output_padding = as_attribute(each(name, "output_padding", output_padding, n))
         bound = 1 / math.sqrt(in_channels * math.prod(extents))
         self.weight = smelt.random.uniform(-bound, bound, (out_channels, *extents, in_channels))

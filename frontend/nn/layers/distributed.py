@@ -15,7 +15,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, 
 
 from ...lazy.arguments import is_integer
 from ...utils import tree_map_with_path
-from .base import Module
+from .base import Module, check_module
 from .linear import Linear
 from .quantized import QuantizedLinear
 
@@ -375,6 +375,9 @@ class FullyShardedModule(Module):
     Attributes:
         module: the module, with this process's parts.
 
+    Raises:
+        TreeError: something else than a module.
+
     >>> import smelt
     >>> smelt.nn.FullyShardedModule(smelt.nn.Linear(2, 4))(smelt.ones((1, 2))).shape  # of one process
     (1, 4)
@@ -382,6 +385,7 @@ class FullyShardedModule(Module):
 
     def __init__(self, module: Module, group: Group | None = None, compute_dtype: DType | None = None):
         super().__init__()
+        check_module("FullyShardedModule", module)
         self.group = group or init()
         self.compute_dtype = compute_dtype
         n = self.group.size()
@@ -410,7 +414,11 @@ class FullyShardedModule(Module):
         return self._called(module, args, kwargs)
 
     def as_linear(self, *args: Any, **kwargs: Any) -> Any:
-        """`as_linear` of the module, such as an `Embedding`."""
+        """`as_linear` of the module, such as an `Embedding`.
+
+        Args:
+            args, kwargs: what that method takes.
+        """
         module: Any = self.module
         return self._called(module.as_linear, args, kwargs)
 
@@ -432,6 +440,9 @@ def fully_shard(
     module: Module, *, group: Group | None = None, compute_dtype: DType | None = None
 ) -> FullyShardedModule:
     """`FullyShardedModule` as a function.
+
+    Args:
+        module, group, compute_dtype: as of `FullyShardedModule`.
 
     >>> import smelt
     >>> smelt.nn.fully_shard(smelt.nn.Linear(2, 4))(smelt.ones((1, 2))).shape  # of one process

@@ -53,6 +53,9 @@ class Embedding(Module):
     ) -> Module:
         """The same, packed.
 
+        Args:
+            group_size, bits, mode: as of `smelt.quantize`. quantize_input: False.
+
         Raises:
             AttributeValueError: `quantize_input`: integers have nothing to quantize.
 

@@ -9,6 +9,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import ShapeError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 from .quantized import QQLinear, QuantizedLinear
 
@@ -17,6 +18,9 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 
 class Identity(Module):
     """Its argument, whatever it is made with.
+
+    Args:
+        args, kwargs: whatever; they are ignored.
 
     >>> import smelt
     >>> smelt.nn.Identity("anything")(smelt.array([1.0]))
@@ -69,6 +73,9 @@ class Linear(Module):
     ) -> Module:
         """The same with its weight packed (`QuantizedLinear`), or with its argument quantized, too (`QQLinear`).
 
+        Args:
+            group_size, bits, mode: as of `smelt.quantize`. quantize_input: whether the argument is, too.
+
         >>> import smelt
         >>> smelt.nn.Linear(64, 2).to_quantized(32, 8)
         QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=32, bits=8, mode=affine)
@@ -98,7 +105,7 @@ class Bilinear(Module):
 
     def __init__(self, input1_dims: int, input2_dims: int, output_dims: int, bias: bool = True):
         super().__init__()
-        bound = 1 / math.sqrt(input1_dims)
+        bound = 1 / math.sqrt(integer("nn.Bilinear", "input1_dims", input1_dims, 1))
         self.weight = smelt.random.uniform(-bound, bound, (output_dims, input2_dims, input1_dims))
         if bias:
             self.bias = smelt.random.uniform(-bound, bound, (output_dims,))

@@ -10,6 +10,7 @@ import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
@@ -150,6 +151,7 @@ class GroupNorm(Module):
         self, num_groups: int, dims: int, eps: float = 1e-5, affine: bool = True, pytorch_compatible: bool = False
     ):
         super().__init__()
+        integer("nn.GroupNorm", "num_groups", num_groups, 1)
         if dims % num_groups:
             message = f"{dims} channels are not {num_groups} equal groups"
             raise AttributeValueError(at_user_line(f"smelt.nn.GroupNorm: {message}"))
@@ -237,7 +239,11 @@ class BatchNorm(Module):
         self.freeze(keys=["running_mean", "running_var"], recurse=False)
 
     def unfreeze(self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False) -> Any:
-        """As of any module, but the running mean and variance stay frozen."""
+        """As of any module, but the running mean and variance stay frozen.
+
+        Args:
+            recurse, keys, strict: as of `Module.freeze`.
+        """
         super().unfreeze(recurse=recurse, keys=keys, strict=strict)
         self._freeze_running()
         return self

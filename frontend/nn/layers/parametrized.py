@@ -129,7 +129,11 @@ class SpectralNorm(_Parametrized):
     def unfreeze(
         self, *, recurse: bool = True, keys: str | Sequence[str] | None = None, strict: bool = False
     ) -> Any:
-        """As of any module, but the singular vectors stay frozen."""
+        """As of any module, but the singular vectors stay frozen.
+
+        Args:
+            recurse, keys, strict: as of `Module.freeze`.
+        """
         super().unfreeze(recurse=recurse, keys=keys, strict=strict)
         self._freeze_vectors()
         return self

@@ -9,7 +9,7 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line
 
 from .base import Module
 from .windows import each
@@ -30,15 +30,9 @@ class _Pool(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
         super().__init__()
         name, n = type(self).__name__, self._spatial
-        self._kernel_size = each(name, "kernel_size", kernel_size, n)
-        self._stride = each(name, "stride", kernel_size if stride is None else stride, n)
-        self._padding = each(name, "padding", 0 if padding is None else padding, n)
-        for what, values, least in (("kernel_size", self._kernel_size, 1), ("stride", self._stride, 1),
-                                    ("padding", self._padding, 0)):  # fmt: skip
-            if min(values) < least:
-                raise AttributeValueError(
-                    at_user_line(f"smelt.nn.{name}: {what} must be at least {least}, is {min(values)}")
-                )
+        self._kernel_size = each(name, "kernel_size", kernel_size, n, 1)
+        self._stride = each(name, "stride", kernel_size if stride is None else stride, n, 1)
+        self._padding = each(name, "padding", 0 if padding is None else padding, n, 0)
 
     def _extra_repr(self) -> str:
         return f"kernel_size={self._kernel_size}, stride={self._stride}, padding={self._padding}"

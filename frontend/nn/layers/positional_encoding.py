@@ -7,7 +7,9 @@ import math
 import smelt
 from smelt import array
 from smelt.ir.dtypes import DType
+from smelt.ir.errors import ShapeError, at_user_line
 
+from ...lazy.arguments import integer
 from .base import Module
 
 __all__ = ["ALiBi", "RoPE", "SinusoidalPositionalEncoding"]
@@ -66,7 +68,7 @@ class SinusoidalPositionalEncoding(Module):
         full_turns: bool = False,
     ):
         super().__init__()
-        half = dims // 2
+        half = integer("nn.SinusoidalPositionalEncoding", "dims", dims, 2) // 2
         falling = smelt.linspace(1.0, 0.0, half) if half > 1 else smelt.ones(half)
         low, high = math.log(min_freq), math.log(max_freq)
         self._sigmas = smelt.exp(falling * (high - low) + low) * (2 * math.pi if full_turns else 1.0)
@@ -130,7 +132,13 @@ class ALiBi(Module):
 
         Args:
             offset: how many positions the first query is behind the first key. mask: is added, too.
+
+        Raises:
+            ShapeError: other axes.
         """
+        if attention_scores.ndim != 4:
+            message = f"needs axes [batch, heads, queries, keys]; attention_scores {attention_scores.aval}"
+            raise ShapeError(at_user_line(f"smelt.nn.ALiBi: {message}"))
         _, heads, queries, keys = attention_scores.shape
         bias = ALiBi.create_alibi_matrix(queries + offset, keys, heads, offset, attention_scores.dtype)
         return attention_scores + (bias if mask is None else bias + mask)

@@ -13,7 +13,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line
 from smelt.utils import tree_map_with_path
 
 from ...lazy.explained import explained
-from .base import Module
+from .base import Module, check_module
 
 __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
 
@@ -265,8 +265,8 @@ def quantize(
 
     Raises:
         ShapeError: groups do not divide the rows of a weight. AttributeValueError: an input, or a layer that
-        `class_predicate` asks for, that cannot be quantized.
-        ArgumentTypeError: `class_predicate` returns something else.
+            `class_predicate` asks for, that cannot be quantized.
+        ArgumentTypeError: `class_predicate` returns something else. TreeError: the model is no module.
 
     >>> import smelt
     >>> model = smelt.nn.Sequential(smelt.nn.Linear(64, 2), smelt.nn.ReLU())
@@ -277,6 +277,7 @@ def quantize(
       (layers.1): ReLU()
     )
     """
+    check_module("quantize", model)
     common = {"group_size": group_size, "bits": bits, "mode": mode}
     if quantize_input:
         common["quantize_input"] = True

@@ -11,6 +11,7 @@ from smelt import array
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 
+from ...lazy.arguments import integer
 from .activation_functions import tanh
 from .base import Module
 
@@ -107,7 +108,7 @@ class RNN(_Recurrent):
                 at_user_line(f"smelt.nn.RNN: nonlinearity must be a function, is {shown(nonlinearity)}")
             )
         self.nonlinearity = nonlinearity or tanh
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wxh = self._uniform(hidden_size, hidden_size, input_size)
         self.Whh = self._uniform(hidden_size, hidden_size, hidden_size)
         if bias:
@@ -157,7 +158,7 @@ class GRU(_Recurrent):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
         super().__init__()
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wx = self._uniform(hidden_size, 3 * hidden_size, input_size)
         self.Wh = self._uniform(hidden_size, 3 * hidden_size, hidden_size)
         if bias:
@@ -215,7 +216,7 @@ class LSTM(_Recurrent):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True):
         super().__init__()
-        self.hidden_size = hidden_size
+        self.hidden_size = integer(f"nn.{type(self).__name__}", "hidden_size", hidden_size, 1)
         self.Wx = self._uniform(hidden_size, 4 * hidden_size, input_size)
         self.Wh = self._uniform(hidden_size, 4 * hidden_size, hidden_size)
         if bias:
@@ -251,6 +252,9 @@ class LSTM(_Recurrent):
 class RNNCell(RNN):
     """One step of an `RNN`, with the same parameters: from [..., input_size] and the last state to the next state.
 
+    Args:
+        input_size, hidden_size, bias, nonlinearity: as of `RNN`.
+
     >>> import smelt
     >>> smelt.nn.RNNCell(3, 4)(smelt.ones((2, 3))).shape
     (2, 4)
@@ -264,6 +268,9 @@ class RNNCell(RNN):
 class GRUCell(GRU):
     """One step of a `GRU`, with the same parameters: from [..., input_size] and the last state to the next state.
 
+    Args:
+        input_size, hidden_size, bias: as of `GRU`.
+
     >>> import smelt
     >>> smelt.nn.GRUCell(3, 4)(smelt.ones((2, 3))).shape
     (2, 4)
@@ -276,6 +283,9 @@ class GRUCell(GRU):
 
 class LSTMCell(LSTM):
     """One step of an `LSTM`, with the same parameters: from [..., input_size] and the last states to the next states.
+
+    Args:
+        input_size, hidden_size, bias: as of `LSTM`.
 
     >>> import smelt
     >>> hidden, cell = smelt.nn.LSTMCell(3, 4)(smelt.ones((2, 3)))

@@ -11,6 +11,7 @@ from smelt import array
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, at_user_line
 
+from ...lazy.arguments import integer
 from ..utils import checkpoint as checkpointed
 from .activation_functions import relu
 from .base import Module
@@ -59,6 +60,7 @@ class MultiHeadAttention(Module):
         bias: bool = False,
     ):
         super().__init__()
+        integer("nn.MultiHeadAttention", "num_heads", num_heads, 1)
         if dims % num_heads or (value_dims or dims) % num_heads:
             raise AttributeValueError(
                 at_user_line(
@@ -153,6 +155,9 @@ class TransformerEncoderLayer(Module):
 class TransformerDecoderLayer(Module):
     """`TransformerEncoderLayer` with attention to another sequence in between.
 
+    Args:
+        dims, num_heads, mlp_dims, dropout, activation, norm_first: as of `TransformerEncoderLayer`.
+
     >>> import smelt
     >>> layer = smelt.nn.TransformerDecoderLayer(8, 2)
     >>> layer(smelt.ones((2, 5, 8)), smelt.ones((2, 3, 8)), "causal", None).shape
@@ -221,7 +226,7 @@ class TransformerEncoder(Module):
         super().__init__()
         self.layers = [
             TransformerEncoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
-            for _ in range(num_layers)
+            for _ in range(integer(f"nn.{type(self).__name__}", "num_layers", num_layers, 0))
         ]
         self.ln = LayerNorm(dims)
         self.checkpoint = checkpoint
@@ -260,7 +265,7 @@ class TransformerDecoder(Module):
         super().__init__()
         self.layers = [
             TransformerDecoderLayer(dims, num_heads, mlp_dims, dropout, activation, norm_first)
-            for _ in range(num_layers)
+            for _ in range(integer(f"nn.{type(self).__name__}", "num_layers", num_layers, 0))
         ]
         self.ln = LayerNorm(dims)
         self.checkpoint = checkpoint

@@ -7,21 +7,25 @@ from typing import Any
 from smelt.ir.errors import ArgumentTypeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
+from ...lazy.arguments import integer
+
 __all__: list[str] = []
 
 
-def each(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
-    """An option for each of a number of axes.
+def each(name: str, what: str, value: Any, axes: int, least: int | None = None) -> tuple[int, ...]:
+    """An option for each of a number of axes, which is at least `least`.
 
     Raises:
-        ArgumentTypeError: neither an int nor as many of them.
+        ArgumentTypeError: neither an int nor as many of them. AttributeValueError: it is too small.
     """
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
     if len(values) == axes and not any(isinstance(v, bool) for v in values):
         try:
-            return tuple(map(index, values))  # NumPy's ints, too
+            found = tuple(map(index, values))  # NumPy's ints, too
         except (TypeError, ValueError):
             pass
+        else:
+            return tuple(integer(f"nn.{name}", what, v, least) for v in found)
     rule = "an int" if axes == 1 else f"an int or {axes} of them"
     raise ArgumentTypeError(at_user_line(f"smelt.nn.{name}: {what} must be {rule}, is {shown(value)}"))
 

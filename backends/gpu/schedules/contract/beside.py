@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from smelt.backends.contraction import Operand, Product, only_moves
+from smelt.backends.contraction import Operand, Product
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value
@@ -142,13 +142,6 @@ def _with_zeros(b: Builder, v: Value, shape: Sequence[int]) -> Value:
         return v
     none, high = (0,) * v.ndim, tuple(n - m for n, m in zip(shape, v.shape))
     return b.pad(v, b.full((), 0, v.dtype), low=none, high=high, interior=none)
-
-
-def origin(v: Value) -> Value:
-    """The value whose elements these are, perhaps in other places."""
-    while v.owner is not None and only_moves(v.owner):
-        v = v.owner.operands[0]
-    return v
 
 
 def _declare(module: GpuModule, product: Product, step: Step) -> str:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from smelt.backends.contraction import Operand, Product, only_moves, operand_of
+from smelt.backends.contraction import Operand, Product, only_moves, operand_of, origin
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
@@ -26,7 +26,7 @@ from ...devices import library_limits
 from ...kernel import GpuModule
 from ...library import Matrix, MatrixProduct
 from ..schedule import ScheduledKernel, ScratchPlan
-from .beside import Epilogue, Step, Way, origin, steps_of
+from .beside import Epilogue, Step, Way, steps_of
 
 #: Elements of 16 bits of which rows are multiples where libraries are quick.
 LINE = 8

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.plan import Plan
+from smelt.backends.recompute import is_reduced
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize, names_of
-from smelt.passes.kernels.analysis import Coordinates, is_row_reduction, reduced_axes
+from smelt.passes.kernels.analysis import Coordinates, reduced_axes
 
 from ...devices import Gpu
 from ...kernel import vector_offset
+from ..parts import power_of_two
 
 #: Bytes of a vector load or store, and its elements at most.
 VECTOR_BYTES = 16
@@ -107,19 +109,10 @@ class Layout:
         return -(-(self.rows // self.width) // self.team.rows)
 
 
-def power_of_two(n: int) -> int:
-    """The least power of two that is not below `n`."""
-    return 1 << max(0, n - 1).bit_length()
-
-
 def accesses(plan: Plan) -> list[tuple[Value, Coordinates]]:
     """What the kernel reads, and the outputs that it writes, with their places."""
-    outputs = [(v, plan.places[v]) for v in plan.body.returns if v in plan.places and not _is_reduced(v)]
+    outputs = [(v, plan.places[v]) for v in plan.body.returns if v in plan.places and not is_reduced(v)]
     return [*plan.loads, *outputs]
-
-
-def _is_reduced(v: Value) -> bool:
-    return v.owner is not None and is_row_reduction(v.owner)
 
 
 def _bytes(access: tuple[Value, Coordinates]) -> int:
@@ -176,7 +169,7 @@ def lane_width(plan: Plan, lane: Fused, ragged: bool = False) -> int:
     if not along:
         return 1
     if _moves(tuple(plan.kept), lane):  # results of reductions are stored as vectors, too
-        sizes += [v.dtype.size for v in plan.body.returns if _is_reduced(v)]
+        sizes += [v.dtype.size for v in plan.body.returns if is_reduced(v)]
     width = max(1, min(VECTOR_WIDTH, VECTOR_BYTES // max(sizes)))
     while width > 1:
         if (ragged or lane.extent % width == 0) and all(vector_offset(index, lane, width) for index in along):

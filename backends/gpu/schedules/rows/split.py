@@ -23,7 +23,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ...devices import Gpu
 from ...kernel import GpuModule
-from ..parts import Part, start_part
+from ..parts import Part, power_of_two, start_part
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, body_flops
 from .kernel import RowKernel
 from .shape import (
@@ -33,7 +33,6 @@ from .shape import (
     WRITING_GROUPS,
     Layout,
     Team,
-    power_of_two,
 )
 from .stages import Stage, find_reads, is_row_output, result_place
 from .states import deal

@@ -12,11 +12,11 @@ from typing import Any
 
 from smelt.backends.lowering import Coordinates
 from smelt.backends.plan import Plan
-from smelt.backends.recompute import Kept, values_to_keep
+from smelt.backends.recompute import Kept, is_reduced, values_to_keep
 from smelt.ir.builder import Value
 from smelt.ir.index import names_of
 from smelt.ir.scalar import compute_dtype
-from smelt.passes.kernels.analysis import is_pointwise, is_row_reduction, operand_reads
+from smelt.passes.kernels.analysis import is_pointwise, operand_reads
 
 from .merged import MergedState
 from .states import RowState, row_states
@@ -120,11 +120,6 @@ def _find_reads(plan: Plan, stage: Stage, kept: dict[Read, Kept]) -> None:
             if new not in seen:
                 seen.add(new)
                 pending.append(new)
-
-
-def is_reduced(v: Value) -> bool:
-    """Whether a value is a reduction's result."""
-    return v.owner is not None and is_row_reduction(v.owner)
 
 
 def kept_in_registers(stages: Sequence[Stage], room: dict[tuple[int, ...], int], limit: int) -> set[Any]:

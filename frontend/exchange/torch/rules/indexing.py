@@ -8,6 +8,7 @@ import smelt
 from smelt import array
 
 from ...translating import Refused
+from ...windows import lowest
 from ..graph import Node, converted, rule
 
 
@@ -104,7 +105,7 @@ def _scatter(n: Node, x: array, dim: int, index: array, source: Any, reduce: str
     if not mode:
         return place.set(values)
     if not with_self:
-        neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": _least(x), "amin": -_least(x) - (not x.dtype.is_inexact)}
+        neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest(x), "amin": -lowest(x) - (not x.dtype.is_inexact)}
         x = place.set(neutral[mode])
         place = _place(x, dim, index)
     if mode == "mean":
@@ -113,10 +114,6 @@ def _scatter(n: Node, x: array, dim: int, index: array, source: Any, reduce: str
         count = smelt.maximum(count, 1)
         return total / count.astype(x.dtype) if x.dtype.is_inexact else smelt.floor_divide(total, count.astype(x.dtype))
     return {"sum": place.add, "prod": place.multiply, "amax": place.maximum, "amin": place.minimum}[mode](values)
-
-
-def _least(x: array) -> Any:
-    return -smelt.inf if x.dtype.is_inexact else int(smelt.iinfo(x.dtype).min)
 
 
 @rule("aten.masked_scatter")
