@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir.aval import Aval
+from smelt.ir.errors import InternalError
 from smelt.runtime import Buffer
 
 from . import core
@@ -29,7 +30,7 @@ _SIMPLE = frozenset((int, bool, str, type(None)))
 _DEEPEST = 50
 
 
-class UnlikeError(Exception):
+class UnlikeError(InternalError):
     """An argument that has no pattern: something else than arrays and simple values in dicts, lists and tuples."""
 
 

@@ -269,10 +269,11 @@ class Plan:
             operands = [_value(x, results) for x in self._operands[i]]
             try:
                 results[i] = operands[0] if self._short[i] else _called(prepared, operands)
-            except Exception as error:
-                if (better := _failed(node.op, error, node.where)) is error:
-                    raise
-                raise better from None
+            except SmeltError as error:
+                _failed(node.op, error, node.where)
+                raise
+            except MemoryError as error:
+                raise out_of_memory(node.op, error, node.where) from None
             del operands
             for x in self._operands[i]:
                 if isinstance(x, tuple):

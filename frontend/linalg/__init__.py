@@ -47,10 +47,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _missing(name: str) -> AttributeError:
+    found: AttributeError = _locks.loaded("smelt.foreign").missing(name, __all__, "smelt.linalg")
+    return found
+
+
 def __getattr__(name: str) -> object:
     if name[:2] == "__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise _locks.loaded("smelt.foreign").missing(name, __all__, "smelt.linalg")
+    raise _missing(name)
 
 
 def __dir__() -> list[str]:
