@@ -122,7 +122,7 @@ def test_one_kernel_serves_all_shapes_and_ranks() -> None:
         x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
         for found, want in zip(run(groups, [x]), ops.run([x])):
             np.testing.assert_allclose(found, want, rtol=1e-6)
-        texts.update(step.view._group.text for step in groups.steps if isinstance(step.view, StridedStep))
+        texts.update(step.view.group.text for step in groups.steps if isinstance(step.view, StridedStep))
     assert len(texts) == 1
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.buffer import pools
+from smelt.backends.buffer import instances, pools
 from smelt.backends.cuda import compiler, driver, executable, installed, memory, transfers
 from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
@@ -54,6 +54,9 @@ def _forget() -> None:
     ):  # fmt: skip
         cache.clear()
     gc.collect()
+    for buffer in instances():  # constants, in recipes for one
+        if buffer.is_on_host and isinstance(buffer.home, memory.CudaBlock):
+            buffer.home = None
     memory.MEMORY.pool.clear()
     executable._code.cache_clear()
     for module in installed.MODULES.values():
