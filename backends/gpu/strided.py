@@ -41,8 +41,6 @@ from .schedules.schedule import argument_name, source_lines
 
 #: How an array lies in a row, beside `CONTIGUOUS`, `REPEATED` and `ROW`: a number of elements apart.
 APART = "s"
-#: Loops over rows, at most: those of any array that people have.
-MOST_LOOPS = 8
 #: Threadgroups that elements or rows are spread over, at most.
 GROUPS = 1024
 #: Threads of a row, for rows of up to so many columns.
@@ -101,7 +99,7 @@ class Kernels:
         kept, arrays = len(space) - axes, [*operands, *results]
         strides = [at.strides if full else (*at.strides[:kept], *[0] * axes) for at, full in arrays]
         found = collapsed(space, axes, strides)
-        if found is None or len(found) > MOST_LOOPS + 1 or len(arrays) >= METAL.max_buffers:
+        if found is None or len(arrays) >= METAL.max_buffers:
             return None
         rows, (columns, inner) = found[:-1], found[-1]
         numbers = [*(extent for extent, _ in rows), columns]

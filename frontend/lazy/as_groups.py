@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from smelt.backends.strided import Laid
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.kinds import Reduction
+from smelt.ir.kinds import Elementwise, Reduction
 from smelt.ir.op import Op
 from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.ops.indexing import Gather
@@ -143,6 +143,17 @@ def reduction_of(
     return Group(_text([x.dtype], steps, 1, False), space, len(summed), [Laid(StridedLayout(at.offset, strides), True)])
 
 
+def elementwise_of(
+    op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+) -> Group | None:  # fmt: skip
+    """An elementwise op; None for others, and of no elements."""
+    if not isinstance(op, Elementwise) or op.sizes or len({a.shape for a in avals}) != 1 or not avals[0].size:
+        return None
+    steps = [[f"smelt.{op.name}", plain_attrs(attrs), list(range(len(avals))), True]]
+    text = _text([a.dtype for a in avals], steps, len(avals), True)
+    return Group(text, avals[0].shape, 0, [Laid(p, True) for p in places])
+
+
 @functools.lru_cache(maxsize=64)
 def _product_text(dtype: DType) -> str:
     wide = compute_dtype(dtype)
@@ -167,4 +178,4 @@ def _text(operands: Sequence[DType], steps: Sequence[Any], given: int, full: boo
 
 
 #: What makes a group of an op, where it is one of them.
-WAYS = (gather_of, reduction_of, product_of)
+WAYS = (gather_of, elementwise_of, reduction_of, product_of)

@@ -36,8 +36,6 @@ from .strided import Kernel, StridedProgram, StridedStep, kernels
 _REASON = "sizes change"
 #: Programs of single ops, by op, attributes and types.
 _single = LruCache(weigh=lambda program: program.nbytes)
-
-
 #: Multiplications from which on a product is the work of the device's library, where there is one.
 LIBRARY_WORK = 1 << 20
 #: How often a plan had an op with certain sizes, as a kernel for all. After so many it gets a program of its own.
@@ -292,9 +290,19 @@ class DevicePlan:
             read = [self._whole(x) for x in read]
             operands = [Laid(x.place, full) for x, full in zip(read, group.operands.values())]
             binding = self._kernels.bind(step.space, group.axes, operands, results)
-        assert binding is not None, "contiguous operands can always be bound"
+        if binding is None:
+            return self._one_by_one(step, read)
         self._launch(group.text, group.ops, binding, read, found)
         return found
+
+    def _one_by_one(self, step: StridedStep, read: Sequence[_Array]) -> list[_Array]:
+        """A group that works on more arrays than a kernel may."""
+        values = dict(zip(step.group.operands, read))
+        for item in step.items:
+            operands = [values[i] for i in item.read]
+            avals = item.op.infer_checked([x.aval for x in operands], dict(item.attrs))
+            (values[item.slot],) = self._op(item.op, dict(item.attrs), operands, avals)
+        return [values[slot] for slot in step.group.results]
 
     def _copy(self, x: _Array, target: _Array) -> None:
         """Let elements lie elsewhere, too."""
@@ -302,7 +310,7 @@ class DevicePlan:
             return
         group = copy_of(x.aval, x.place)
         binding = self._kernels.bind(group.space, 0, group.operands, [Laid(target.place, True)])
-        assert binding is not None, "an array has fewer axes than a kernel has loops"
+        assert binding is not None, "two arrays, none of whose axes are reduced, can always be bound"
         self._launch(group.text, 1, binding, [x], [target])
 
     def _launch(

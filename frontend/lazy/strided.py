@@ -135,6 +135,7 @@ class StridedStep:
 
     Attributes:
         op, location: for errors. label: for profiles.
+        group, space, items: as given. results: shapes and dtypes.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class StridedStep:
         self.op: Op = last.op
         self.label = "group_" + "_".join(dict.fromkeys(item[0].name for item in items if item[0].flops > 0))
         self._last, self._device, self.group = last, device, group
-        self.space, self._items = space, items
+        self.space, self.items = space, items
         self.results = list(zip(results, dtypes_of_results))
         self._work = group.ops * math.prod(space)
         self._bindings: dict[Any, tuple[Binding, Kernel]] = {}
@@ -209,7 +210,7 @@ class StridedStep:
     def _run_ops(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         values = dict(zip(self.group.operands, operands))
         with np.errstate(all="ignore"):
-            for item in self._items:
+            for item in self.items:
                 rule = plain_rule(item.op)
                 assert rule is not None
                 operands = [values[i] for i in item.read]

@@ -138,6 +138,36 @@ def test_reductions(dtype: Any) -> None:
     assert programs(compare(emitted, x, rtol=2e-2 if dtype == np.float16 else 1e-5)) == 0
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.float16, np.int8, np.bool_, np.uint64, dtypes.bfloat16.numpy])
+def test_dtypes_that_are_copied(dtype: Any) -> None:
+    def joined(b: Any, x: Any) -> list[Any]:
+        return [b.concatenate(b.transpose(x, permutation=(1, 0)), b.reshape(x, shape=(4, 3)), axis=0)]
+
+    assert programs(compare(joined, numbers(3, 4).astype(dtype))) == 0
+
+
+def test_more_arrays_than_a_kernel_may_have() -> None:
+    arrays = [numbers(5, n + 1)[:, :4].copy() for n in range(3, 43)]
+
+    def function(b: Any, *xs: Any) -> list[Any]:
+        total = xs[0]
+        for x in xs[1:]:
+            total = b.add(b.exp(b.neg(total)), x)
+        row = b.reduce_sum(total, axes=(1,))
+        return [total, row, b.mul(total, b.broadcast(b.reshape(row, shape=(5, 1)), shape=(5, 4)))]
+
+    assert programs(compare(function, *arrays, rtol=1e-4)) == 0
+
+
+def test_many_axes() -> None:
+    x = numbers(*[2, 1, 2, 2] * 3)
+
+    def turned(b: Any, x: Any) -> list[Any]:
+        return [b.exp(b.transpose(x, permutation=tuple(range(x.ndim))[::-1])), b.reduce_sum(x, axes=(1, 4, 9))]
+
+    compare(turned, x)
+
+
 def test_special_values() -> None:
     x = np.array([[np.nan, 1, -0.0], [np.inf, -np.inf, 0], [-np.inf, -np.inf, -np.inf]], np.float32)
     compare(lambda b, x: [b.reduce_max(x, axes=(1,)), b.reduce_min(x, axes=(0,)), b.exp(x), b.neg(x)], x)
