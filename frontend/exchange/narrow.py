@@ -7,7 +7,6 @@ int8 or uint8.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +77,13 @@ class NarrowFloat(Narrow):
 
     numpy: str = ""
 
-    @functools.cached_property
+    @property
     def _kind(self) -> np.dtype[Any]:
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, self.numpy))
 
-    @functools.cached_property
+    @property
     def _info(self) -> Any:
         import ml_dtypes
 

@@ -160,8 +160,8 @@ class ConvGeneral(Contraction, name="conv_general"):
             return [found, None]
         # The channels of a group of what is seen are its batch, its batch the channels; the other one is the kernel. The
         # input is seen, but that of a transposed convolution, which has zeros between its elements: there the cotangent
-        # is, by windows that go the other way.
-        turned = math.prod(input_dilation) > math.prod(window_strides)
+        # is, by windows that go the other way. Of channels by themselves either is as few sums.
+        turned = x.shape[-1] > g and math.prod(input_dilation) > math.prod(window_strides)
         seen, kernel = (ct, x) if turned else (x, ct)
         between, apart = (window_strides, input_dilation) if turned else (input_dilation, window_strides)
         low = tuple(r - p for r, p in zip(reach, padding_low)) if turned else padding_low

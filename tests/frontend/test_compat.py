@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.lazy.printing import Layout
 
 PROGRAM = """
 import sys
@@ -168,6 +169,7 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
     monkeypatch.setattr(smelt, "__version__", smelt.__version__)
+    monkeypatch.setattr(Layout, "of_mlx", Layout.of_mlx)
     viewed = smelt.zeros(2)
     view = np.asarray(viewed)
     kinds = (type(smelt.zeros(2)), type(viewed), type(smelt.float32))
