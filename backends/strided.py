@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .buffer import Buffer
     from .executable import Executable
 
+
 class Laid(NamedTuple):
     """An array of a kernel on a device: where it lies, and whether it is a full value."""
 

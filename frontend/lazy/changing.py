@@ -60,9 +60,7 @@ _first = LruCache(weigh=lambda key: 2_000)
 
 def plan_of_ops(ops: OpProgram, device: Device) -> Timed | None:
     """The plan of what runs op by op; None where there can be none."""
-    if settings.check or profiling.active is not None or not device_plan.can_run(ops, device):
-        return None
-    return Timed(ops, device)
+    return Timed(ops, device) if _may_plan(device) and device_plan.can_run(ops, device) else None
 
 
 def plan_of(key: Hashable, function: Callable[[], GraphFunction], device: Device) -> Timed | None:
@@ -71,7 +69,7 @@ def plan_of(key: Hashable, function: Callable[[], GraphFunction], device: Device
     Args:
         key: what it computes, with its sizes. function: gives it, with no loop that the user did not write.
     """
-    if device.strided is None or settings.check or profiling.active is not None:
+    if not _may_plan(device):
         return None
     found = _plans.get(key)
     if found is None:
@@ -85,6 +83,11 @@ def plan_of(key: Hashable, function: Callable[[], GraphFunction], device: Device
 
         found = _plans.get_or_wait(key, make)
     return None if found is _NEVER else found
+
+
+def _may_plan(device: Device) -> bool:
+    """Whether there are plans; where accesses are checked, or what runs is timed, programs run."""
+    return device.strided is not None and not settings.check and profiling.active is None
 
 
 def _are_others(key: Hashable, f: GraphFunction) -> bool:

@@ -7,6 +7,7 @@ their results. Every other op is a program of its own, compiled for its sizes wh
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.ops.movement import Assembly
+from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
 from smelt.ir.strided import with_layout
 from smelt.ir.strided_layout import StridedLayout, viewed
@@ -252,7 +254,10 @@ class DevicePlan:
     ) -> list[_Array]:  # fmt: skip
         """An op as a kernel for all sizes; nothing where there is none, or where its sizes are worth a program."""
         taken, places = [x.aval for x in read], [x.place for x in read]
-        group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
+        group = None
+        if not any(a.dtype.kind == "c" for a in (*taken, *avals)):
+            with contextlib.suppress(PlainError):  # an attribute that no text holds
+                group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
         key = _key(op, attrs, taken, self._device)
         if group is None or (_met.get(key) or 0) >= MANY:
             return []

@@ -168,6 +168,16 @@ def test_many_axes() -> None:
     compare(turned, x)
 
 
+def test_complex_numbers_have_programs() -> None:
+    """But for parts and copies of them."""
+    x = (numbers(3, 40) + 1j * numbers(3, 40)[::-1]).astype(np.complex64)
+
+    def function(b: Any, x: Any) -> list[Any]:
+        return [b.mul(x, b.reverse(x, axes=(1,))), b.reduce_sum(x, axes=(1,)), b.reduce_sum(x, axes=(0,)), b.real(x)]
+
+    compare(function, x, rtol=1e-4)
+
+
 def test_special_values() -> None:
     x = np.array([[np.nan, 1, -0.0], [np.inf, -np.inf, 0], [-np.inf, -np.inf, -np.inf]], np.float32)
     compare(lambda b, x: [b.reduce_max(x, axes=(1,)), b.reduce_min(x, axes=(0,)), b.exp(x), b.neg(x)], x)
