@@ -255,9 +255,8 @@ class DevicePlan:
         """An op as a kernel for all sizes; nothing where there is none, or where its sizes are worth a program."""
         taken, places = [x.aval for x in read], [x.place for x in read]
         group = None
-        if not any(a.dtype.kind == "c" for a in (*taken, *avals)):
-            with contextlib.suppress(PlainError):  # an attribute that no text holds
-                group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
+        with contextlib.suppress(PlainError):  # an attribute that no text holds
+            group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
         key = _key(op, attrs, taken, self._device)
         if group is None or (_met.get(key) or 0) >= MANY:
             return []
