@@ -7,3 +7,4 @@ from . import training as training
 from . import modules as modules  # isort: skip
 from . import shapes as shapes  # isort: skip
 from . import loops as loops  # isort: skip
+from . import large as large  # isort: skip

@@ -148,7 +148,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the steps that are run (default: all)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: once more in a second process")
     parser.add_argument("--cpu", action="store_true", help="time of processors, for a machine that is busy otherwise")
-    parser.add_argument("--device", default="cpu", help="smelt's; on a GPU only MLX compares (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="smelt's; rivals run on the GPU if it is cuda (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all that was measured")
     parser.add_argument("--write", type=Path, metavar="FILE",
                         help="put the first table into a document with <!-- stalls DEVICE -->")  # fmt: skip
@@ -170,7 +170,9 @@ def main(argv: Sequence[str]) -> None:
             print(f"{program.name:20} {program.title}")
         return
     os.environ["SMELT_DEVICE"] = options.device
-    chosen = [programs[name] for name in options.names or programs]
+    on_cpu = options.device == "cpu"
+    names = options.names or [name for name, p in programs.items() if not (p.large and on_cpu)]
+    chosen = [programs[name] for name in names]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     notes = [f"the machine was busy at the start (load {load:.1f})"] if load > 0.5 else []
     pythons = {"smelt": sys.executable} | dict.fromkeys(options.rivals, options.rival_python)

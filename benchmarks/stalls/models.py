@@ -57,7 +57,15 @@ def mlp_loss(mx: Any, layers: list[dict[str, Any]], x: Any, labels: Any) -> Any:
     return cross_entropy(mx, x @ layers[-1]["w"] + layers[-1]["b"], labels)
 
 
-def transformer(mx: Any, layers: int, width: int, vocabulary: int, length: int) -> dict[str, Any]:
+def large_matrix(mx: Any, rng: np.random.Generator, rows: int, columns: int) -> Any:
+    """The same of few random numbers, again and again: they take longer to draw than a step."""
+    period = rng.standard_normal(10_007) / math.sqrt(rows)
+    return mx.array(np.resize(period.astype(np.float32), (rows, columns)))
+
+
+def transformer(
+    mx: Any, layers: int, width: int, vocabulary: int, length: int, matrix: Callable[..., Any] = matrix
+) -> dict[str, Any]:
     """Parameters of a decoder."""
     rng = generator()
     sizes = {"q": (width, width), "k": (width, width), "v": (width, width), "o": (width, width)}
@@ -95,18 +103,23 @@ def feed_forward(mx: Any, block: dict[str, Any], x: Any) -> Any:
     return gelu(mx, layer_norm(mx, x, block["norm2"]) @ block["up"]) @ block["down"]
 
 
-def transformer_loss(mx: Any, p: dict[str, Any], tokens: Any, labels: Any) -> Any:
-    """The loss of predicting `labels`; [batch, length] both."""
+def transformer_logits(mx: Any, p: dict[str, Any], tokens: Any, count: int = 4) -> Any:
+    """[batch, length] tokens as [batch, length, vocabulary], with so many heads."""
     length = tokens.shape[1]
     x = p["embed"][tokens] + p["places"][:length]
     place = mx.arange(length)
     mask = place[:, None] >= place
     for block in p["blocks"]:
         y = layer_norm(mx, x, block["norm1"])
-        q, k, v = (heads(y @ block[name], 4) for name in "qkv")
+        q, k, v = (heads(y @ block[name], count) for name in "qkv")
         x = x + joined(attention(mx, q, k, v, mask)) @ block["o"]
         x = x + feed_forward(mx, block, x)
-    return cross_entropy(mx, layer_norm(mx, x, p["norm"]) @ p["head"], labels)
+    return layer_norm(mx, x, p["norm"]) @ p["head"]
+
+
+def transformer_loss(mx: Any, p: dict[str, Any], tokens: Any, labels: Any, count: int = 4) -> Any:
+    """The loss of predicting `labels`; [batch, length] both."""
+    return cross_entropy(mx, transformer_logits(mx, p, tokens, count), labels)
 
 
 def sgd(mx: Any, parameters: Any, gradients: Any, rate: float) -> Any:

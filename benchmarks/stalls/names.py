@@ -57,7 +57,11 @@ def _torch() -> Any:
     names.take_along_axis = lambda x, i, axis: torch.gather(x, axis, i.long())
     names.sort = lambda x, axis=-1: torch.sort(x, dim=axis).values
     names.maximum, names.minimum = _with_numbers(torch.maximum), _with_numbers(torch.minimum)
-    names.eval = lambda *trees: None
+    if os.environ.get("SMELT_DEVICE", "").startswith("cuda"):
+        torch.set_default_device("cuda")
+        names.eval = lambda *trees: torch.cuda.synchronize()
+    else:
+        names.eval = lambda *trees: None
     names.value_and_grad = lambda f: lambda *args: tuple(reversed(torch.func.grad_and_value(f)(*args)))
     names.grad = torch.func.grad
     return names

@@ -45,6 +45,7 @@ class Program:
     unit: str = "s"
     absent: Mapping[str, str] = field(default_factory=dict)
     tolerance: float | None = 1e-2
+    large: bool = False  #: too much for a few cores: on a CPU it runs only where it is named
     starts_others: bool = False  #: processes whose processor time is not the program's
 
 
