@@ -42,6 +42,9 @@ class Executable:
         self.texts: dict[str, Callable[[], str]] = {}  #: what the backend made of it
         self.passed: Stages | None = None  #: what the passes did, if that was to be remembered
 
+    def prepare(self) -> None:
+        """Do what is left to do before the first run, and needs no compiler of MLIR: several threads may at once."""
+
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """Run on buffers; fresh buffers for the results."""
         raise NotImplementedError

@@ -71,6 +71,10 @@ class StridedKernels(Protocol):
         """
         ...
 
+    def prepare(self, kernels: Sequence[Executable]) -> None:
+        """Make kernels ready to run, several at once where that is quicker."""
+        ...
+
     def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         """Run it on the table and the operands, and on memory of the results: whole blocks of the device's."""
         ...

@@ -119,8 +119,10 @@ def compile_anew(
     interpret: bool = False,
     name: str = "",
     subject: explain.Subject | None = None,
+    prepare: bool = True,
 ) -> Executable:
-    """`compile_module` without a look at the disk. `subject`: of `explain`, where it is known already."""
+    """`compile_module` without a look at the disk. `subject`: of `explain`, where it is known already; `prepare`:
+    whether it is made ready to run, too."""
     load_compiler(device)
     from smelt.backends.pipelines import SIMPLIFY
     from smelt.passes import Pipeline, remarks
@@ -156,6 +158,8 @@ def compile_anew(
         if _signature(module) != signature:
             raise IRError(f"the passes {pipeline} made @main a {_signature(module)}, the program is a {signature}")
         program = (InterpretedExecutable if interpret else device.executable)(module, device)
+    if prepare:
+        program.prepare()
     if not keep_texts:
         program.forget_texts()
     program.records, program.remarks = records, made

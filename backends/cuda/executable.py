@@ -45,6 +45,8 @@ _Threads = tuple[tuple[str, Size], ...]
 _guard = locks.lock()
 #: Texts that are compiled right now: who needs one of them waits for it.
 _compiling: dict[tuple[str, _Threads, bool], Any] = {}
+#: Machine code by its source, which was compiled with others and is asked for next.
+_ahead: dict[str, bytes] = {}
 
 
 @functools.lru_cache(maxsize=256)
@@ -56,7 +58,11 @@ def _code(text: str, threads: _Threads, dispatched: bool) -> dict[str, driver.Mo
         sources = cuda_sources(text, dict(threads), processors())
     architecture = driver.architecture()
     several = list(dict.fromkeys(sources.values()))
-    modules = {source: driver.Module(code) for source, code in zip(several, cubins(several, architecture))}
+    with _guard:
+        made = {source: _ahead.pop(source) for source in several if source in _ahead}
+    missing = [source for source in several if source not in made]
+    made.update(zip(missing, cubins(missing, architecture)))
+    modules = {source: driver.Module(made[source]) for source in several}
     return {entry: modules[source] for entry, source in sources.items()}
 
 
@@ -79,6 +85,17 @@ def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> Ma
     finally:
         with _guard:
             _compiling.pop(key, None)
+
+
+def compile_ahead(texts: Iterable[tuple[str, Mapping[str, Size]]]) -> None:
+    """Compile texts that `code` will be asked for one by one, each with the threads of its kernels: all at once."""
+    sources = [source for text, threads in texts for source in cuda_sources(text, dict(threads), 1).values()]
+    several = list(dict.fromkeys(sources))
+    with _guard:
+        _ahead.clear()
+    made = dict(zip(several, cubins(several, driver.architecture())))
+    with _guard:
+        _ahead.update(made)
 
 
 class CudaProgram:

@@ -11,10 +11,13 @@ from smelt.ir.strided_layout import StridedLayout
 
 from ..buffer import Buffer
 from ..executable import Executable
+from ..gpu.executable import GpuExecutable
 from ..gpu.library import Matrix, MatrixProduct
+from ..gpu.program import DeviceSegment
 from ..gpu.strided import Kernels
 from ..strided import StridedKernels
 from . import installed
+from .executable import compile_ahead
 from .memory import MEMORY
 
 
@@ -49,6 +52,14 @@ class _CudaKernels(Kernels):
         if not (settings.libraries and installed.LIBRARY.takes(step)):
             return None
         return LibraryProduct(step, [aval for aval, _ in operands], dtype)
+
+    def prepare(self, kernels: Sequence[Executable]) -> None:
+        texts = []
+        for kernel in kernels:
+            assert isinstance(kernel, GpuExecutable)
+            texts += [(s.text, s.manifest) for s in kernel.program.segments if isinstance(s, DeviceSegment)]
+        compile_ahead([(text, {k.entry: k.threads for k in manifest.kernels}) for text, manifest in texts])
+        super().prepare(kernels)
 
 
 KERNELS: StridedKernels = _CudaKernels("complex128")

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.ops.constants import constant_array
 
@@ -68,10 +68,8 @@ class GpuExecutable(Executable):
         self.program = self.lowered(module, device)
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._memory = device.memory
-        self._segments = [
-            self.host_call(s) if isinstance(s, HostSegment) else self.load(s.text, s.manifest)
-            for s in self.program.segments
-        ]
+        self._lock = locks.lock()
+        self._loaded: list[Any] | None = None
         self._aliases = dict(self.program.aliases)
         self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in device.stages}
 
@@ -80,6 +78,21 @@ class GpuExecutable(Executable):
         assert device.lower is not None, "a GPU's programs are made before they are loaded"
         program: Program = device.lower(module, device.target.name)
         return program
+
+    def prepare(self) -> None:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = [
+                    self.host_call(s) if isinstance(s, HostSegment) else self.load(s.text, s.manifest)
+                    for s in self.program.segments
+                ]
+
+    @property
+    def _segments(self) -> list[Any]:
+        if self._loaded is None:
+            self.prepare()
+        assert self._loaded is not None
+        return self._loaded
 
     def load(self, text: str, manifest: Any) -> Any:
         """The text as something with ``run(arguments, results, arena)``, all of them buffers."""

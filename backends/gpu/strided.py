@@ -122,6 +122,10 @@ class Kernels:
     ) -> Executable | None:
         return None
 
+    def prepare(self, kernels: Sequence[Executable]) -> None:
+        for kernel in kernels:
+            kernel.prepare()
+
     def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         assert isinstance(kernel, GpuExecutable)
         kernel.launch(arguments, results)

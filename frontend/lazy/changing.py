@@ -1,22 +1,52 @@
-"""Sizes that change on a device whose memory is its own, where what is read lies there: plans in place of programs.
+"""Graphs on a device whose memory is its own: where they run, and plans in place of programs.
 
-The first sizes of a structure get a program, as everything does there. Where it comes with others, these run by a plan
-(`device_plan`), until what that has taken comes to what a program would take to compile.
+What is small runs op by op on the host, as everything does that is met for the first time (`tiers`). It moves to the
+device when it reads much that lies there, or when graphs with the same ops have taken longer on the host than kernels
+take to compile. There it runs by a plan (`device_plan`), whose kernels serve all sizes, until what that has taken comes
+to what a program for its sizes takes to compile.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from smelt.ir import profiling
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, LruCache
 
-from . import device_plan, direct, families, tiers
+from . import device_plan, direct, tiers
 from .device_plan import DevicePlan
-from .graph import GraphFunction
+from .graph import APPLY, GraphFunction, Node, RecordedNode, callees
+from .work import work
+
+#: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
+#: kernels of a plan, several at once.
+PATIENCE = 0.3
+
+
+class Met:
+    """What is known of graphs that have the same ops in the same order, whatever their sizes.
+
+    Attributes:
+        spent: processor seconds that they have taken on the host.
+        is_on_device: whether they run on the device, although all that they read may come to the host.
+        may_have_program: whether one of them may have a program, in this process or on disk.
+    """
+
+    __slots__ = ("is_on_device", "may_have_program", "spent")
+
+    def __init__(self) -> None:
+        self.spent, self.is_on_device, self.may_have_program = 0.0, False, True
+
+    def moves(self, order: Sequence[Node]) -> bool:
+        """Whether they had better run on the device from now on. `order`: one of them."""
+        expected = 0.0 if self.spent else tiers.op_by_op_seconds(order)
+        if self.spent + expected >= PATIENCE and work(order) >= settings.small_work:
+            self.is_on_device = True
+        return self.is_on_device
 
 
 class Timed:
@@ -35,27 +65,44 @@ class Timed:
     def nbytes(self) -> int:
         return self._plan.nbytes
 
-    def is_due(self, ops: int) -> bool:
-        """Whether it has taken what the compile of a program of so many ops takes."""
-        return settings.tier != "strided" and self.spent >= tiers.cost.seconds(ops, self._device)
+    def is_due(self, count: Callable[[], int]) -> bool:
+        """Whether it has taken what the compile of a program takes. `count` gives how many ops that has."""
+        if settings.tier == "strided" or not self.spent:
+            return False
+        return self.spent >= tiers.cost.seconds(0, self._device) and self.spent >= tiers.cost.seconds(
+            count(), self._device
+        )
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        """Raises OutOfMemoryError: a program, which plans its memory, may need less."""
         start = time.thread_time()
-        found = self._plan.run(inputs)
+        try:
+            found = self._plan.run(inputs)
+        except OutOfMemoryError:
+            self.spent = float("inf")
+            raise
         self.spent += time.thread_time() - start
         return found
 
 
 class _Never:
-    """In place of the plan of what can have none."""
+    """In place of the plan of what can have none, or has a program."""
 
     nbytes = 1_000
 
 
 _NEVER = _Never()
-#: Plans, by what they compute with which sizes; and the first of those, by what they compute.
+#: Plans, by what they compute with which sizes.
 _plans = LruCache(weigh=lambda plan: plan.nbytes)
-_first = LruCache(weigh=lambda key: 2_000)
+#: By the ops of a graph.
+_met = LruCache(weigh=lambda met: 2_000)
+
+
+def met(order: Iterable[Node | RecordedNode]) -> Met:
+    """What is known of graphs with the ops of this one."""
+    key = tuple([(n.op, *[len(f.body) for f in callees(n)]) if n.op is APPLY else n.op for n in order])
+    found: Met = _met.get_or_make(key, Met)
+    return found
 
 
 def plan_of_ops(ops: OpProgram, device: Device) -> Timed | None:
@@ -63,22 +110,24 @@ def plan_of_ops(ops: OpProgram, device: Device) -> Timed | None:
     return Timed(ops, device) if _may_plan(device) and device_plan.can_run(ops, device) else None
 
 
-def plan_of(key: Hashable, function: Callable[[], GraphFunction], device: Device) -> Timed | None:
-    """The plan of a function for its sizes; None where these are the first, or where there can be none.
+def plan_of(
+    key: Hashable, function: Callable[[], GraphFunction], device: Device, has_program: Callable[[], bool]
+) -> Timed | None:
+    """The plan of a function for its sizes; None where a program runs, or where there can be no plan.
 
     Args:
         key: what it computes, with its sizes. function: gives it, with no loop that the user did not write.
+        has_program: whether it has been compiled before.
     """
     if not _may_plan(device):
         return None
     found = _plans.get(key)
     if found is None:
-        f = function()
-        if settings.tier != "strided" and not _are_others(key, f):
-            return None
 
         def make() -> Timed | _Never:
-            ops = direct.program_of(f, ())
+            if settings.tier != "strided" and has_program():
+                return _NEVER
+            ops = direct.program_of(function(), ())
             return _NEVER if ops is None or not device_plan.can_run(ops, device) else Timed(ops, device)
 
         found = _plans.get_or_wait(key, make)
@@ -88,9 +137,3 @@ def plan_of(key: Hashable, function: Callable[[], GraphFunction], device: Device
 def _may_plan(device: Device) -> bool:
     """Whether there are plans; where accesses are checked, or what runs is timed, programs run."""
     return device.strided is not None and not settings.check and profiling.active is None
-
-
-def _are_others(key: Hashable, f: GraphFunction) -> bool:
-    """Whether the function has been met with other sizes."""
-    family = families.structure_without_sizes(f)
-    return family is not None and _first.get_or_make(family, lambda: key) != key

@@ -8,8 +8,8 @@ their results. Every other op is a program of its own, compiled for its sizes wh
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
 from smelt.ir.op import Op
-from smelt.ir.op_program import OpProgram
+from smelt.ir.op_program import OpProgram, Step
 from smelt.ir.ops.contract import DotGeneral
-from smelt.ir.ops.movement import Assembly
+from smelt.ir.ops.movement import Assembly, Reshape
 from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
 from smelt.ir.strided import with_layout
@@ -31,6 +31,7 @@ from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
 
 from .as_groups import WAYS, Product, copy_of
+from .fragments import Fragment, Launch, Placed, Recorder, constants, fragments, key_of
 from .static_keys import attribute_key
 from .strided import Kernel, StridedProgram, StridedStep, kernels
 
@@ -40,38 +41,10 @@ _REASON = "sizes change"
 _single = LruCache(weigh=lambda program: program.nbytes)
 #: Multiplications from which on a product is the work of the device's library, where there is one.
 LIBRARY_WORK = 1 << 20
-#: How often a plan had an op with certain sizes, as a kernel for all. After so many it gets a program of its own.
+#: Bytes of a constant that plans share, at most.
+MOST_SHARED = 1 << 14
+#: Plans that have an op with certain sizes as a kernel for all. The next one gets a program for these sizes.
 MANY = 64
-_met = LruCache(weigh=lambda _: 500)
-
-
-class _Array(NamedTuple):
-    """An array of a plan: the number of its memory, its type, and where it lies."""
-
-    memory: int
-    aval: Aval
-    place: StridedLayout
-
-    @property
-    def is_whole(self) -> bool:
-        return self.place.is_whole(self.aval.shape)
-
-
-class Launch(NamedTuple):
-    """A step of a plan.
-
-    Attributes:
-        program: what runs.
-        table: of a kernel for all sizes; None: it is a program, which makes its results.
-        read, written: numbers of memories.
-        dead: those that nothing needs afterwards.
-    """
-
-    program: Executable
-    table: Buffer | None
-    read: tuple[int, ...]
-    written: tuple[int, ...]
-    dead: tuple[int, ...] = ()
 
 
 def can_run(program: OpProgram, device: Device) -> bool:
@@ -105,7 +78,9 @@ class DevicePlan:
         self._memories: list[Aval] = []
         self._constants: dict[int, Buffer] = {}
         self.steps: list[Launch] = []
-        self._asked: set[Hashable] = set()  #: ops that ran without sizes
+        self._of_programs = device.name, settings.of_programs
+        self._fragments: set[Fragment] = set()
+        self._is_frequent = self._without = False  #: of the op that is being planned
         grouped = StridedProgram(program, device, single=True)
         frame: list[Any] = [None] * len(grouped.frame)
         for i, aval in enumerate(grouped.arguments):
@@ -116,18 +91,14 @@ class DevicePlan:
         self._inputs = len(grouped.arguments)
         for step in grouped.steps:
             read = [frame[i] for i in step.read]
-            if isinstance(step.view, StridedStep):
-                found = self._group(step.view, read)
-            else:
-                avals = [r.aval for r in step.view.results]
-                if any(has_symbol(a.shape) for a in avals):
-                    avals = list(step.op.infer_checked([x.aval for x in read], step.attrs))
-                found = self._op(step.op, step.attrs, read, avals)
+            is_group = isinstance(step.view, StridedStep)
+            found = self._group_kept(step.view, read) if is_group else self._op_kept(step, read)
             frame[step.first : step.first + len(found)] = found
         self._results = [self._whole(frame[i]) for i in grouped.returns]
+        self._make_kernels()
         self._let_go()
-        for key in self._asked:
-            _met.put(key, (_met.get(key) or 0) + 1)
+        for fragment in self._fragments:
+            fragment.plans += 1
 
     @property
     def nbytes(self) -> int:
@@ -136,18 +107,19 @@ class DevicePlan:
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """The results of buffers."""
         launch, memory = self._kernels.launch, self._device.memory
+        executables = self._executables
         held: list[Buffer | None] = [None] * len(self._memories)
         for i, buffer in self._constants.items():
             held[i] = buffer
         held[: len(inputs)] = [memory.adopt(b) for b in inputs]
-        for step in self.steps:
+        for step, program in zip(self.steps, executables):
             if step.table is None:
-                taken = [self._buffer(held, i).reshaped(a) for i, a in zip(step.read, step.program.arguments)]
-                for i, buffer in zip(step.written, step.program.run(taken)):
+                taken = [self._buffer(held, i).reshaped(a) for i, a in zip(step.read, program.arguments)]
+                for i, buffer in zip(step.written, program.run(taken)):
                     held[i] = buffer
             else:
                 read, written = ([self._buffer(held, i) for i in numbers] for numbers in (step.read, step.written))
-                launch(step.program, [step.table, *read], written)
+                launch(program, [step.table, *read], written)
             for i in step.dead:
                 held[i] = None
         return [self._buffer(held, x.memory).reshaped(x.aval) for x in self._results]
@@ -161,20 +133,44 @@ class DevicePlan:
 
     # Memory
 
-    def _fresh(self, aval: Aval) -> _Array:
+    def _fresh(self, aval: Aval) -> Placed:
         self._memories.append(aval)
-        return _Array(len(self._memories) - 1, aval, StridedLayout.contiguous(aval.shape))
+        return Placed(len(self._memories) - 1, aval, StridedLayout.contiguous(aval.shape))
 
-    def _constant(self, x: Any) -> _Array:
+    def _constant(self, x: Any) -> Placed:
         """An array of the host, whose elements are kept once."""
         x = np.asarray(x)
         kept = np.ascontiguousarray(x[tuple(slice(1) if not step and n > 1 else slice(None)
                                             for step, n in zip(x.strides, x.shape))])  # fmt: skip
         aval = Aval(kept.shape, dtypes.of(kept.dtype))
         found = self._fresh(aval)
-        self._constants[found.memory] = self._device.memory.adopt(Buffer.of(kept, aval))
+        self._constants[found.memory] = self._kept_constant(kept, aval)
         strides = [0 if n != m else step for n, m, step in zip(x.shape, kept.shape, found.place.strides)]
-        return _Array(found.memory, aval.with_shape(x.shape), StridedLayout(0, tuple(strides)))
+        return Placed(found.memory, aval.with_shape(x.shape), StridedLayout(0, tuple(strides)))
+
+    def _make_kernels(self) -> None:
+        """Compile what is missing, all at once."""
+        kernels = {id(step.program): step.program for step in self.steps if isinstance(step.program, Kernel)}
+        missing = [kernel for kernel in kernels.values() if kernel.executable is None]
+        if missing:
+            with explain.because(_REASON):
+                for kernel in missing:
+                    kernel.look(True, prepare=False)
+            self._kernels.prepare([kernel.executable for kernel in missing if kernel.executable is not None])
+        self._executables: list[Any] = [
+            step.program.executable if isinstance(step.program, Kernel) else step.program for step in self.steps
+        ]
+
+    def _kept_constant(self, x: np.ndarray, aval: Aval) -> Buffer:
+        """A constant on the device, which plans share if it is small."""
+
+        def sent() -> Buffer:
+            return self._device.memory.adopt(Buffer.of(x, aval))
+
+        if aval.nbytes > MOST_SHARED:
+            return sent()
+        found: Buffer = constants.get_or_make((self._device.name, aval, x.tobytes()), sent)
+        return found
 
     def _let_go(self) -> None:
         lasting = {*range(self._inputs), *self._constants, *(x.memory for x in self._results)}
@@ -184,7 +180,7 @@ class DevicePlan:
             lasting.update(dead)
             self.steps[n] = launch._replace(dead=dead)
 
-    def _in_order(self, x: _Array, first: Sequence[int]) -> _Array:
+    def _in_order(self, x: Placed, first: Sequence[int]) -> Placed:
         """The same array, whose elements lie in the order of its axes but for those that come first."""
         order = [*first, *(a for a in range(x.aval.ndim) if a not in first)]
         moved = x._replace(
@@ -196,7 +192,7 @@ class DevicePlan:
         strides = [found.place.strides[order.index(a)] for a in range(x.aval.ndim)]
         return found._replace(aval=x.aval, place=StridedLayout(0, tuple(strides)))
 
-    def _whole(self, x: _Array) -> _Array:
+    def _whole(self, x: Placed) -> Placed:
         """The same elements in memory of their own, in order."""
         if x.is_whole and x.aval.size == self._memories[x.memory].size:
             return x
@@ -206,11 +202,59 @@ class DevicePlan:
 
     # Steps
 
-    def _op(self, op: Op, attrs: dict[str, Any], read: Sequence[_Array], avals: Sequence[Aval]) -> list[_Array]:
+    def _group_kept(self, step: StridedStep, read: Sequence[Placed]) -> list[Placed]:
+        what = step.group.text, step.group.axes, step.space, tuple(step.results), self._of_programs
+        return self._kept(what, read, lambda: self._group(step, read))
+
+    def _op_kept(self, step: Step, read: Sequence[Placed]) -> list[Placed]:
+        op, attrs = step.op, step.attrs
+        what = op, tuple([(k, attribute_key(v)) for k, v in attrs.items()]), self._of_programs
+        return self._kept(what, read, lambda: self._op(op, attrs, read, self._avals(step, read)))
+
+    def _avals(self, step: Step, read: Sequence[Placed]) -> list[Aval]:
+        avals = [r.aval for r in step.view.results]
+        if any(has_symbol(a.shape) for a in avals):
+            return list(step.op.infer_checked([x.aval for x in read], step.attrs))
+        return avals
+
+    def _kept(self, what: Hashable, read: Sequence[Placed], make: Callable[[], list[Placed]]) -> list[Placed]:
+        """The results of a step, as it was planned before, if its operands lay so then."""
+        key = key_of(what, read, self._memories)
+        known: Fragment | None = fragments.get(key)
+        recorder = Recorder(tuple([x.memory for x in read]), len(self._memories))
+        if known is not None and not (known.without_sizes and known.plans >= MANY):
+            self._fragments.add(known)
+            return self._placed(known, recorder)
+        steps = len(self.steps)
+        self._is_frequent, self._without = known is not None, False
+        found = make()
+        constants = {recorder.number(i): b for i, b in self._constants.items() if i >= recorder.first}
+        made = Fragment(
+            [recorder.launch(step) for step in self.steps[steps:]], self._memories[recorder.first :], constants,
+            [x._replace(memory=recorder.number(x.memory)) for x in found], self._without,
+        )  # fmt: skip
+        fragments.put(key, made)
+        self._fragments.add(made)
+        return found
+
+    def _placed(self, fragment: Fragment, recorder: Recorder) -> list[Placed]:
+        """A fragment as part of this plan."""
+        numbers = [*recorder.operands, *range(recorder.first, recorder.first + len(fragment.memories))]
+        self._memories += fragment.memories
+        for i, buffer in fragment.constants.items():
+            self._constants[numbers[i]] = buffer
+        for step in fragment.launches:
+            read, written = tuple([numbers[i] for i in step.read]), tuple([numbers[i] for i in step.written])
+            self.steps.append(Launch(step.program, step.table, read, written))
+        return [Placed(numbers[i], aval, place) for i, aval, place in fragment.results]
+
+    def _op(self, op: Op, attrs: dict[str, Any], read: Sequence[Placed], avals: Sequence[Aval]) -> list[Placed]:
         if len(read) == 1 and len(avals) == 1:
             place = viewed(op, attrs, read[0].place, read[0].aval, avals[0])
             if place is not None:
-                return [_Array(read[0].memory, avals[0], place)]
+                return [Placed(read[0].memory, avals[0], place)]
+        if isinstance(op, Reshape) and avals[0].size:
+            return self._op(op, attrs, [self._whole(read[0])], avals)
         if not read and op.kind == "movement":
             return [self._constant(op.reference(**attrs))]
         if isinstance(op, Assembly):
@@ -224,8 +268,8 @@ class DevicePlan:
         return next(filter(None, (way(op, attrs, read, avals) for way in ways)))
 
     def _library_product(
-        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
-    ) -> list[_Array]:  # fmt: skip
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[Placed], avals: Sequence[Aval]
+    ) -> list[Placed]:  # fmt: skip
         """A product by the device's library; nothing for other ops, for little work, and where there is none."""
         if not isinstance(op, DotGeneral):
             return []
@@ -250,17 +294,16 @@ class DevicePlan:
         return [found]
 
     def _without_sizes(
-        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
-    ) -> list[_Array]:  # fmt: skip
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[Placed], avals: Sequence[Aval]
+    ) -> list[Placed]:  # fmt: skip
         """An op as a kernel for all sizes; nothing where there is none, or where its sizes are worth a program."""
         taken, places = [x.aval for x in read], [x.place for x in read]
         group = None
         with contextlib.suppress(PlainError):  # an attribute that no text holds
             group = next(filter(None, [way(op, attrs, taken, places) for way in WAYS]), None)
-        key = _key(op, attrs, taken, self._device)
-        if group is None or (_met.get(key) or 0) >= MANY:
+        if group is None or self._is_frequent:
             return []
-        self._asked.add(key)
+        self._without = True
         found = self._fresh(avals[0])
         results = [Laid(found.place, not group.axes)]
         binding = self._kernels.bind(group.space, group.axes, group.operands, results, group.gathered)
@@ -269,14 +312,14 @@ class DevicePlan:
         self._launch(group.text, 2, binding, read, [found])
         return [found]
 
-    def _fill(self, x: _Array, target: _Array, start: Sequence[int], step: Sequence[int]) -> None:
+    def _fill(self, x: Placed, target: Placed, start: Sequence[int], step: Sequence[int]) -> None:
         if not x.aval.ndim and target.aval.ndim:
             x = x._replace(aval=target.aval, place=StridedLayout(x.place.offset, (0,) * target.aval.ndim))
         self._copy(x, target._replace(place=target.place.part(start, step)))
 
     def _program(
-        self, op: Op, attrs: Mapping[str, Any], read: Sequence[_Array], avals: Sequence[Aval]
-    ) -> list[_Array]:  # fmt: skip
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[Placed], avals: Sequence[Aval]
+    ) -> list[Placed]:  # fmt: skip
         """A program of a single op, for its sizes."""
         read = [self._whole(x) for x in read]
         found = [self._fresh(aval) for aval in avals]
@@ -284,7 +327,7 @@ class DevicePlan:
         self.steps.append(Launch(program, None, _memories(read), _memories(found)))
         return found
 
-    def _group(self, step: StridedStep, read: Sequence[_Array]) -> list[_Array]:
+    def _group(self, step: StridedStep, read: Sequence[Placed]) -> list[Placed]:
         group = step.group
         found = [self._fresh(Aval(shape, dtype)) for shape, dtype in step.results]
         operands = [Laid(x.place, full) for x, full in zip(read, group.operands.values())]
@@ -299,7 +342,7 @@ class DevicePlan:
         self._launch(group.text, group.ops, binding, read, found)
         return found
 
-    def _one_by_one(self, step: StridedStep, read: Sequence[_Array]) -> list[_Array]:
+    def _one_by_one(self, step: StridedStep, read: Sequence[Placed]) -> list[Placed]:
         """A group that works on more arrays than a kernel may."""
         values = dict(zip(step.group.operands, read))
         for item in step.items:
@@ -308,7 +351,7 @@ class DevicePlan:
             (values[item.slot],) = self._op(item.op, dict(item.attrs), operands, avals)
         return [values[slot] for slot in step.group.results]
 
-    def _copy(self, x: _Array, target: _Array) -> None:
+    def _copy(self, x: Placed, target: Placed) -> None:
         """Let elements lie elsewhere, too."""
         if not x.aval.size:
             return
@@ -318,21 +361,17 @@ class DevicePlan:
         self._launch(group.text, 1, binding, [x], [target])
 
     def _launch(
-        self, text: str, ops: int, binding: Any, read: Sequence[_Array], written: Sequence[_Array]
+        self, text: str, ops: int, binding: Any, read: Sequence[Placed], written: Sequence[Placed]
     ) -> None:  # fmt: skip
         device = self._device
         name = (text, binding.layout, device.name, settings.of_programs)
         kernel = kernels.get_or_make(name, lambda: Kernel(with_layout(text, binding.layout), ops, device))
-        with explain.because(_REASON):
-            kernel.look(True)
-        executable = kernel.executable
-        assert executable is not None
         table = Buffer.of(binding.table, Aval(binding.table.shape, dtypes.of(binding.table.dtype)))
         table = device.memory.adopt(table)
-        self.steps.append(Launch(executable, table, _memories(read), _memories(written)))
+        self.steps.append(Launch(kernel, table, _memories(read), _memories(written)))
 
 
-def _memories(arrays: Iterable[_Array]) -> tuple[int, ...]:
+def _memories(arrays: Iterable[Placed]) -> tuple[int, ...]:
     return tuple([x.memory for x in arrays])
 
 

@@ -6,47 +6,41 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
 from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, file_line, user_call
-from smelt.ir.interpreter import shown_line
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
-from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module, default_device
+from smelt.runtime import Buffer, Device, LruCache, default_device
 from smelt.runtime.device import host_of
 
 from . import direct, tiers
-from .build import build_module
 from .calls import run_call
 from .core import COMPILED, LEAF, topological
 from .graph import (
     ALIAS,
     APPLY,
     PARAMETER,
-    GraphFunction,
     Node,
-    RecordedNode,
     Ref,
-    snapshot,
     state,
-    structure_key,
 )
 from .no_values import no_value
-from .programs import kept_program, program_in_background, program_of
+from .pieces import Piece, executables, piece_of, plain_piece, rolled_piece
 from .results import as_buffer
-from .rolled import Rolled, rolled_with_key
+from .rolled import Rolled
 from .steps import Plan, plan, walking
 from .work import work
 
 if TYPE_CHECKING:
-    from smelt.runtime.background import Pending
 
-    from .changing import Timed
+    from .changing import Met, Timed
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -59,8 +53,6 @@ NODE = 15e-6
 _STRIDED = "smelt.lazy.strided"
 #: Plans for sizes that change, on devices whose memory is their own.
 _CHANGING = "smelt.lazy.changing"
-
-executables = LruCache(weigh=lambda program: program.nbytes)
 
 
 def evaluate(refs: Sequence[Ref]) -> None:
@@ -151,7 +143,7 @@ class _Known:
             elif self.structure.rests(tiers.fewest(order), found.seconds):
                 return True
             else:
-                self.ops = tiers.count(_rolled(order, found.kept())[0])
+                self.ops = tiers.count(rolled_piece(order, found.kept())[0])
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -305,7 +297,7 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
     roots = {n for n, _ in request.refs}
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
-    loops = None if has_calls or len(order) <= MAX_NODES else _rolled(order, keep)
+    loops = None if has_calls or len(order) <= MAX_NODES else rolled_piece(order, keep)
     if not has_calls and (loops is None or len(loops[0]) <= MAX_NODES):
         held.clear()
         roots.clear()
@@ -342,15 +334,6 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
         piece.clear()
         start = end
-
-
-def _rolled(order: Sequence[Node], keep: Iterable[Node]) -> Rolled:
-    """A piece of the graph with loops in place of repetitions."""
-    return rolled_with_key(snapshot(order), _results(keep), by_value=True)
-
-
-def _results(keep: Iterable[Node]) -> list[Ref]:
-    return [(n, i) for n in keep for i in range(len(n.avals))]
 
 
 def _ends(order: Sequence[Node]) -> Iterator[int]:
@@ -427,13 +410,28 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
             _give(keep, direct.run(order, keep, reference=True))
         return
     tier = settings.tier if device.tiers else "program"
-    small = work(order) < settings.small_work
     if request.tight and tier != "ops":
-        tier, small = "program", False
-    elif tier in ("auto", "strided") and not (device.is_host or tiers.may_come_to_host(order)):
-        if _ran_on_device(order, keep, device, loops):
+        _run_here(request, order, keep, device, "program", False, loops)
+        return
+    met: Met | None = None
+    if tier in ("auto", "strided") and not device.is_host:
+        met = locks.loaded(_CHANGING).met(order)
+        if met.is_on_device or not tiers.may_come_to_host(order) or met.moves(order):
+            if not _ran_on_device(order, keep, device, met):
+                met.may_have_program = True
+                _run_program(order, keep, device)
             return
-        tier = "program"
+    start = time.thread_time()
+    _run_here(request, order, keep, device, tier, work(order) < settings.small_work, loops)
+    if met is not None:
+        met.spent += time.thread_time() - start
+
+
+def _run_here(
+    request: _Request, order: list[Node], keep: Sequence[Node], device: Device, tier: str, small: bool,
+    loops: Rolled | None,
+) -> None:  # fmt: skip
+    """Run a piece op by op on the host, until its program pays."""
     if not ((small or tier != "program") and direct.can_run(order)):
         _run_program(order, keep, device, small)
     elif small or tier == "ops":
@@ -446,7 +444,7 @@ def _run_tiered(
     order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None, loops: Rolled | None
 ) -> None:
     """Run a piece op by op, until its program pays."""
-    graph = _graph(order, keep, device, False, loops)
+    graph = piece_of(order, keep, device, False, loops)
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
@@ -480,24 +478,33 @@ def _run_tiered(
     _give_buffers(keep, structure.run_program(lambda: graph.run(program)))
 
 
-def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, loops: Rolled | None) -> bool:
-    """Run a piece on a device whose memory is its own by a plan, if its sizes change; see `changing`."""
+def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met: Met) -> bool:
+    """Run a piece on a device whose memory is its own by a plan, until its program pays; see `changing`."""
     if device.strided is None or not direct.can_run(order):
         return False
-    graph = _graph(order, keep, device, False, loops)
-    if executables.get(graph.key) is not None:
+    plain = plain_piece(order, keep, device)
+
+    def has_program() -> bool:
+        if not met.may_have_program:
+            return False
+        graph = piece_of(order, keep, device, False)
+        met.may_have_program = executables.get(graph.key) is not None or graph.find(device) is not None
+        return met.may_have_program
+
+    plan: Timed | None = locks.loaded(_CHANGING).plan_of(plain.key, plain.function, device, has_program)
+    if plan is None or plan.is_due(lambda: tiers.count(plain.body)):
         return False
-    body, outputs = snapshot(order), _results(keep)  # without loops in place of repetitions
-    plain = graph._replace(inputs=_inputs(body), body=body, outputs=outputs)
-    plan: Timed | None = locks.loaded(_CHANGING).plan_of(graph.key, plain.function, device)
-    if plan is None or plan.is_due(tiers.count(graph.body)):
-        return False
+    values = plain.values()
     order.clear()
-    _give_buffers(keep, plan.run(plain.values()))
+    try:
+        found = plan.run(values)
+    except OutOfMemoryError:  # a program needs less
+        found = plain.run(plain.program(device, False))
+    _give_buffers(keep, found)
     return True
 
 
-def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
+def _without_sizes(graph: Piece, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
     """The program of a graph of so many ops with kernels for all sizes, where that pays."""
     if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
@@ -507,58 +514,8 @@ def _without_sizes(graph: _Graph, ops: int, device: Device, structure: tiers.Str
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:
     """Run a piece as one program."""
-    graph = _graph(order, keep, device, small)
+    graph = piece_of(order, keep, device, small)
     _give_buffers(keep, graph.run(graph.program(device, small)))
-
-
-class _Graph(NamedTuple):
-    """A piece of the graph as a function: what a program is made of and found by."""
-
-    key: Any
-    inputs: list[Ref]
-    body: Sequence[RecordedNode]
-    outputs: list[Ref]
-
-    def function(self) -> GraphFunction:
-        return GraphFunction("graph", self.inputs, (), list(self.body), self.outputs)
-
-    def values(self) -> list[Buffer]:
-        return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
-
-    def run(self, program: Executable) -> list[Buffer]:
-        """Run its program. Raises OutOfMemoryError, which names the largest array of the results."""
-        try:
-            return program.run(self.values())
-        except OutOfMemoryError as error:
-            node, i = max(self.outputs, key=lambda ref: ref[0].avals[ref[1]].nbytes)
-            largest = f"the largest result is {node.avals[i]}, of smelt.{node.op.name}{shown_line(node.where)}"
-            raise OutOfMemoryError(f"{error}; {largest}") from None
-
-    def program(self, device: Device, small: bool) -> Executable:
-        return executables.get_or_wait(self.key, lambda: self.make(device, small))
-
-    def make(self, device: Device, small: bool = False) -> Executable:
-        """Compile it in place."""
-        if small:
-            return compile_module(build_module(self.inputs, self.body, self.outputs), device, interpret=True)
-        return program_of(self.inputs, self.body, self.outputs, device)
-
-    def find(self, device: Device) -> Executable | None:
-        """Take it from disk."""
-        return kept_program(self.inputs, self.body, self.outputs, device)
-
-    def begin(self, device: Device) -> Pending | None:
-        """Have it compiled by another process, if that can be."""
-        return program_in_background(self.inputs, self.body, self.outputs, device)
-
-
-def _graph(
-    order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool, loops: Rolled | None = None
-) -> _Graph:
-    body, outputs, structure = loops or _rolled(order, keep)
-    inputs = _inputs(body)
-    structure = structure or structure_key(inputs, body, outputs)
-    return _Graph((structure, device.name, small, settings.of_programs), inputs, body, outputs)
 
 
 def _give(keep: Sequence[Node], found: dict[Node, Sequence[np.ndarray]]) -> None:
@@ -587,13 +544,3 @@ def _settle(nodes: Sequence[Node]) -> None:
         owner = node.owner
         if owner is mine or not owner:  # else another evaluation still looks at it
             node.detach()
-
-
-def _inputs(body: Sequence[RecordedNode]) -> list[Ref]:
-    inside = {step.node for step in body}
-    found: dict[Ref, None] = {}
-    for step in body:
-        for ref in step.inputs:
-            if ref[0] not in inside:
-                found.setdefault(ref)
-    return list(found)

@@ -64,17 +64,17 @@ class Kernel:
     def nbytes(self) -> int:
         return 4 * len(self._text) + (self.executable.nbytes if self.executable is not None else 1_000)
 
-    def look(self, at_once: bool) -> None:
+    def look(self, at_once: bool, prepare: bool = True) -> None:
         """See whether it is there now; have it compiled, if that pays.
 
         Args:
-            at_once: whether to compile it here, if need be.
+            at_once: whether to compile it here, if need be. prepare: and whether to make it ready to run then.
         """
         with self._lock:
             if self.executable is not None:
                 return
             if at_once:
-                self.executable = self._find() or self._made()
+                self.executable = self._find() or self._made(prepare)
             elif self._pending is not None:
                 if self._pending.ready():
                     with explain.because(self._reason):
@@ -104,8 +104,9 @@ class Kernel:
             explain.note(self._subject(), found, self._device)
         return found
 
-    def _made(self) -> Executable:
-        made = compile_anew(module_of(self._text), self._device, WITHOUT_SIZES, subject=self._subject())
+    def _made(self, prepare: bool) -> Executable:
+        module, subject = module_of(self._text), self._subject()
+        made = compile_anew(module, self._device, WITHOUT_SIZES, subject=subject, prepare=prepare)
         if self._is_kept:
             self._recipe().keep(made)
         return made

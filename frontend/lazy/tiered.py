@@ -91,7 +91,7 @@ class TieredExecutable(Executable):
             tier = "program"  # it notices where the results are more than the limit allows
         if tier in ("auto", "strided") and self._host is not self._device and not tiers.are_near(inputs):
             plan = None if self._asked or program is not None else self._plan()
-            if plan is not None and not plan.is_due(self._count):
+            if plan is not None and not plan.is_due(lambda: self._count):
                 return plan.run(inputs)
             tier = "program"
         if tier in ("ops", "strided"):

@@ -215,7 +215,7 @@ def compiled_after(runs: int) -> list[bool]:
 
 def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(evaluate, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(pieces, "program_in_background", lambda *_: None)
     assert first_compiled(5) in (2, 3)  # 0.4 + 0.4 + the next 0.4 are more than 1
 
 
@@ -233,7 +233,7 @@ def test_a_program_comes_from_another_process(monkeypatch: pytest.MonkeyPatch, c
             return program_of(*self.graph) if comes else None
 
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(evaluate, "program_in_background", Pending)
+    monkeypatch.setattr(pieces, "program_in_background", Pending)
     assert first_compiled(8) in (4, 5)
 
 

@@ -11,7 +11,7 @@ import pytest
 import smelt
 from smelt.backends.cuda import products
 from smelt.ir.settings import override
-from smelt.lazy import device_plan, tiers
+from smelt.lazy import device_plan, fragments, tiers
 
 from .fake_blas import FakeBlas
 from .fake_driver import FakeDriver
@@ -26,7 +26,7 @@ assert fake and gpu  # fixtures
 @pytest.fixture(autouse=True)
 def far_from_the_host(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tiers, "MOST_FETCHED", 0)
-    device_plan._met.clear()
+    fragments.fragments.clear()
     with override(tier="auto"):
         yield
 

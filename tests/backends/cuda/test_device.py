@@ -17,7 +17,7 @@ from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
-from smelt.lazy import arrays, changing, device_plan, evaluate, strided, tiers
+from smelt.lazy import arrays, changing, device_plan, evaluate, fragments, strided, tiers
 from smelt.transforms import versions
 
 from .fake_driver import FakeDriver
@@ -50,7 +50,7 @@ def _forget() -> None:
     """Programs and memory of another driver, in which numbers that are remembered lie, too."""
     for cache in (
         evaluate.executables, evaluate._known, tiers.structures, arrays._scalar_buffers, strided.kernels,
-        changing._plans, changing._first, device_plan._single, device_plan._met, versions._shared,
+        changing._plans, device_plan._single, fragments.fragments, fragments.constants, changing._met, versions._shared,
     ):  # fmt: skip
         cache.clear()
     gc.collect()
