@@ -59,6 +59,19 @@ class StridedKernels(Protocol):
         """
         ...
 
+    def scatter(
+        self, mode: str, count: int, window: tuple[int, ...], strides: tuple[int, ...],
+        places: Sequence[tuple[int, int]],
+    ) -> DeviceBinding | None:  # fmt: skip
+        """How a kernel for all sizes writes windows into a result, one after the other; None where it cannot.
+
+        Args:
+            mode: of the scatter. count: of windows. window, strides: their shape, which has an extent of 1 along the
+                axes that are indexed, and how far its neighbours lie apart in the result.
+            places: for each index the largest one, and how far neighbours along its axis lie apart in the result.
+        """
+        ...
+
     def product(
         self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
     ) -> Executable | None:

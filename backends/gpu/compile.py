@@ -11,7 +11,7 @@ from .devices import GPUS, Gpu
 from .fused import FusedProgram
 from .library import DeviceLibrary
 from .program import Emit, Program
-from .strided import Layout, StridedProgram
+from .strided import StridedProgram
 
 
 def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: DeviceLibrary | None = None) -> Program:
@@ -31,5 +31,5 @@ def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: DeviceLibra
     with mlir.lock:
         layout = layout_of(module)
         if layout is not None:
-            return StridedProgram(module, gpu, emit, Layout.read(layout))
+            return StridedProgram(module, gpu, emit, layout)
         return FusedProgram(module, gpu, emit, library)

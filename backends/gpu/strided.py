@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,49 +38,13 @@ from .kernel import GpuKernel, GpuModule
 from .launches import MainEmitter
 from .program import DeviceSegment, Emit, Program, cleanup
 from .schedules.schedule import argument_name, source_lines
+from .strided_layouts import GROUPS, MANY, MOST_THREADS, NARROW, SCATTER, Layout, ScatterLayout
+from .strided_scatter import bind_scatter, build_scatter
 
 #: How an array lies in a row, beside `CONTIGUOUS`, `REPEATED` and `ROW`: a number of elements apart.
 APART = "s"
-#: Threadgroups that elements or rows are spread over, at most.
-GROUPS = 1024
 #: Threads of a row, for rows of up to so many columns.
-_THREADS = ((64, 32), (1024, 128), (1 << 62, 256))
-#: Elements that indices of 32 bits reach, and the last step through a grid goes beyond the end.
-NARROW = 2**31 - GROUPS * _THREADS[-1][1]
-#: As many elements as the type of a buffer says; the table knows better.
-_MANY = {32: 1 << 30, 64: 1 << 40}
-
-
-class Layout(NamedTuple):
-    """What is known of a kernel's operands when it is made.
-
-    Attributes:
-        letters: of operands, then of results, how each lies in a row.
-        gathered: how many of the last operands are indices, which shift the first one.
-        loops: how many there are over rows.
-        threads: of a threadgroup.
-        bits: of indices.
-    """
-
-    letters: str
-    gathered: int
-    loops: int
-    threads: int
-    bits: int
-
-    def __str__(self) -> str:
-        return f"{self.letters} {self.gathered} {self.loops} {self.threads} {self.bits}"
-
-    @classmethod
-    def read(cls, text: str) -> Layout:
-        letters, *numbers = text.split(" ")
-        return cls(letters, *map(int, numbers))
-
-    @property
-    def table(self) -> Aval:
-        """The type of the table."""
-        size = self.loops + 1 + (self.loops + 2) * len(self.letters) + 2 * self.gathered
-        return Aval((size,), dtypes.int32 if self.bits == 32 else dtypes.int64)
+_THREADS = ((64, 32), (1024, 128), (1 << 62, MOST_THREADS))
 
 
 class Kernels:
@@ -121,6 +85,12 @@ class Kernels:
         self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
     ) -> Executable | None:
         return None
+
+    def scatter(
+        self, mode: str, count: int, window: tuple[int, ...], strides: tuple[int, ...],
+        places: Sequence[tuple[int, int]],
+    ) -> DeviceBinding | None:  # fmt: skip
+        return bind_scatter(mode, count, window, strides, places)
 
     def prepare(self, kernels: Sequence[Executable]) -> None:
         for kernel in kernels:
@@ -195,10 +165,10 @@ class _OneElement(RowBuilder):
         return column(self.bounds[0], *starts)
 
 
-def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel, list[Aval]]:
-    """The kernel of a strided module's ``@main``: over the table, operands and results; and the types of these."""
+def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel, Aval, list[Aval]]:
+    """The kernel of a strided module's ``@main``: over the table, operands and results; and the types of all."""
     stages = Stages(body, keeps=False)
-    avals = [Aval((_MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
+    avals = [Aval((MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
     names = ["table", *map(argument_name, body.arguments), *(f"out{i}" for i in range(len(body.returns)))]
     k, (table, *arrays) = module.start("strided", [layout.table, *avals], names, body.mlir.location, body)
 
@@ -269,7 +239,7 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
     else:
         k.for_(k.grid_position(), rows * columns, of_thread, step=groups * threads)
     k.finish("strided", (groups, 1, 1), (threads, 1, 1), 0, 0, 0, source_lines(body.ops))
-    return k, avals
+    return k, layout.table, avals
 
 
 def _clamped(k: GpuKernel, x: Scalar, most: Scalar) -> Scalar:
@@ -288,12 +258,15 @@ class StridedProgram(Program):
         gpu: for which it is made. emit: makes text of kernel IR. layout: of the operands and results.
     """
 
-    def __init__(self, module: Any, gpu: Gpu, emit: Emit, layout: Layout):
+    def __init__(self, module: Any, gpu: Gpu, emit: Emit, layout: str):
         body = function_named(module)
         gpu_module = GpuModule(gpu)
-        k, arrays = build(gpu_module, body, layout)
+        if layout.startswith(SCATTER):
+            k, table, arrays = build_scatter(gpu_module, body, ScatterLayout.read(layout))
+        else:
+            k, table, arrays = build(gpu_module, body, Layout.read(layout))
         count = len(body.arguments)
-        self.arguments, self.results = [layout.table, *arrays[:count]], arrays[count:]
+        self.arguments, self.results = [table, *arrays[:count]], arrays[count:]
         self.aliases, self.arena_bytes = {}, 0
         avals = [*self.arguments, *self.results]
         main = MainEmitter(gpu_module, {}, avals, False, 0)

@@ -177,5 +177,10 @@ def _text(operands: Sequence[DType], steps: Sequence[Any], given: int, full: boo
     return json.dumps([VERSION, taken, steps, [[given, full]]], separators=(",", ":"))
 
 
+def scatter_text(dtypes: Sequence[DType]) -> str:
+    """The text of a scatter of updates and indices of these types, which its layout completes."""
+    return _text(dtypes, [], 0, True)
+
+
 #: What makes a group of an op, where it is one of them.
 WAYS = (gather_of, elementwise_of, reduction_of, product_of)

@@ -8,6 +8,7 @@ their results. Every other op is a program of its own, compiled for its sizes wh
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from smelt.ir.dialect import context
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram, Step
 from smelt.ir.ops.contract import DotGeneral
+from smelt.ir.ops.indexing import Scatter
 from smelt.ir.ops.movement import Assembly, Reshape
 from smelt.ir.plain import PlainError
 from smelt.ir.settings import settings
@@ -30,7 +32,7 @@ from smelt.ir.symbolic import has_symbol
 from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
 
-from .as_groups import WAYS, Product, copy_of
+from .as_groups import WAYS, Product, copy_of, scatter_text
 from .fragments import Fragment, Launch, Placed, Recorder, constants, fragments, key_of
 from .static_keys import attribute_key
 from .strided import Kernel, StridedProgram, StridedStep, kernels
@@ -41,6 +43,8 @@ _REASON = "sizes change"
 _single = LruCache(weigh=lambda program: program.nbytes)
 #: Multiplications from which on a product is the work of the device's library, where there is one.
 LIBRARY_WORK = 1 << 20
+#: Updates of a scatter, which are applied one after the other, at most: more are worth a program.
+MOST_UPDATES = 1 << 16
 #: Bytes of a constant that plans share, at most.
 MOST_SHARED = 1 << 14
 #: Plans that have an op with certain sizes as a kernel for all. The next one gets a program for these sizes.
@@ -264,7 +268,7 @@ class DevicePlan:
             return [found]
         if not any(aval.size for aval in avals):
             return [self._fresh(aval) for aval in avals]
-        ways = (self._library_product, self._without_sizes, self._program)
+        ways = (self._library_product, self._without_sizes, self._scatter, self._program)
         return next(filter(None, (way(op, attrs, read, avals) for way in ways)))
 
     def _library_product(
@@ -310,6 +314,28 @@ class DevicePlan:
         if binding is None:
             return []
         self._launch(group.text, 2, binding, read, [found])
+        return [found]
+
+    def _scatter(
+        self, op: Op, attrs: Mapping[str, Any], read: Sequence[Placed], avals: Sequence[Aval]
+    ) -> list[Placed]:  # fmt: skip
+        """A scatter as a kernel for all sizes, if its windows extend along no indexed axis."""
+        if not isinstance(op, Scatter) or self._is_frequent or not attrs["axes"]:
+            return []
+        x, updates, *indices = read
+        lead, axes = updates.aval.ndim - x.aval.ndim, attrs["axes"]
+        count, window = math.prod(updates.aval.shape[:lead]), updates.aval.shape[lead:]
+        if not (updates.aval.size and count <= MOST_UPDATES and all(window[a] == 1 for a in axes)):
+            return []
+        found = self._fresh(avals[0])
+        places = [(x.aval.shape[a] - 1, found.place.strides[a]) for a in axes]
+        binding = self._kernels.scatter(attrs["mode"], count, window, found.place.strides, places)
+        if binding is None:
+            return []
+        self._without = True
+        self._copy(x, found)
+        given = [self._whole(v) for v in (updates, *indices)]
+        self._launch(scatter_text([v.aval.dtype for v in given]), 2, binding, given, [found])
         return [found]
 
     def _fill(self, x: Placed, target: Placed, start: Sequence[int], step: Sequence[int]) -> None:

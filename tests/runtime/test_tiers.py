@@ -17,7 +17,7 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, families, strided, tiered, tiers
+from smelt.lazy import direct, evaluate, families, pieces, strided, tiered, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
 from smelt.lazy.programs import program_of
@@ -534,7 +534,7 @@ def test_where_a_program_is_asked_for_the_first_step_is_one_too() -> None:
 @pytest.mark.tier("auto")
 def test_repetitions_are_looked_for_when_a_compile_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
-    monkeypatch.setattr(evaluate, "_rolled", lambda *args: searched.append(0))
+    monkeypatch.setattr(evaluate, "rolled_piece", lambda *args: searched.append(0))
     x = smelt.array(np.arange(4.0, dtype=np.float32))
     for i in range(200):
         x = smelt.sin(x) + i % 7

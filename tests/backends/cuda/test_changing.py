@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import products
+from smelt.ir.op import registry
 from smelt.ir.settings import override
 from smelt.lazy import device_plan, fragments, tiers
+from smelt.lazy.arrays import emit
 
 from .fake_blas import FakeBlas
 from .fake_driver import FakeDriver
@@ -143,3 +146,54 @@ def test_large_products_are_the_library_s(name: str, fake: FakeDriver, monkeypat
             found = np.array(smelt.einsum(formula, a[i], b[j]))
     np.testing.assert_allclose(found, np.einsum(formula, x[i], y[j]), 1e-4, 1e-4)
     assert len(blas.products) == 1
+
+
+#: By name the shape, what is updated, and whether some of it lies outside.
+PLACES: dict[str, tuple[tuple[int, ...], Any]] = {
+    "rows": ((7, 40), lambda n: (np.arange(n) * 5 % 7,)),
+    "rows with others between": ((7, 40), lambda n: (np.arange(n) % 7 - 3,)),
+    "short rows": ((7, 3), lambda n: (np.arange(n) * n % 7,)),
+    "elements": ((7, 40), lambda n: (np.arange(n) * 5 % 7, np.arange(n) * 3 % 40)),
+    "columns": ((3, 7, 5), lambda n: (slice(None), np.arange(n) * 3 % 7)),
+    "inner and outer axis": ((3, 4, 5), lambda n: (np.arange(n) % 3, slice(None), np.arange(n) * 2 % 5)),
+    "two axes of indices": ((7, 2, 3), lambda n: (np.arange(2 * n).reshape(2, n) * 3 % 7,)),
+}
+MODES = ("add", "multiply", "maximum", "minimum", "set")
+
+
+#: One kernel serves all places: other types are tried at two.
+SCATTERS = [(places, "float32") for places in PLACES] + list(
+    itertools.product(("rows", "elements"), ("int32", "float16", "bool", "uint8"))
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("places", "dtype"), SCATTERS)
+def test_scatters_have_one_kernel_for_all_sizes(places: str, mode: str, dtype: str) -> None:
+    """Updates that meet are applied in order."""
+    shape, index = PLACES[places]
+    x = (10 * numbers(*shape)).astype(dtype)
+    held = on_device(x)
+    with smelt.explain() as explained:
+        for n in (2, 3, 5, 8):
+            at = index(n)
+            updates = (5 * np.abs(numbers(*x[at].shape))).astype(dtype)
+            want, given = x.copy(), [smelt.array(a) if isinstance(a, np.ndarray) else a for a in at]
+            if mode == "set":
+                want[at] = updates
+            else:
+                getattr(np, mode).at(want, at, updates)
+            found = getattr(held.at[tuple(given)], mode)(smelt.array(updates))
+            np.testing.assert_array_equal(np.array(found), want)
+    assert explained.count <= 5
+
+
+def test_updates_outside_are_dropped() -> None:
+    x = numbers(5, 4)
+    held, scatter = on_device(x), registry["scatter"]
+    for n in (3, 4, 6):
+        indices = np.array([2**31 - 1, -1, 4, 5, 0, -(2**31)][:n], np.int32)
+        updates = numbers(n, 1, 4)
+        operands = [held, smelt.array(updates), smelt.array(indices)]
+        found = emit(scatter, operands, {"axes": (0,), "mode": "add"})
+        np.testing.assert_array_equal(np.array(found), scatter.reference(x, updates, indices, axes=(0,), mode="add"))

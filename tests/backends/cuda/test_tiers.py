@@ -42,7 +42,8 @@ def numbers(*shape: int) -> np.ndarray:
 def on_device(x: np.ndarray) -> smelt.array:
     """An array that lies on the device alone."""
     with override(tier="program"):
-        found = smelt.array(x) * 1.0
+        found = smelt.array(x)
+        found = (found * 1.0).astype(found.dtype)
         smelt.eval(found)
     assert not found._buffer.is_on_host
     return found
