@@ -68,13 +68,14 @@ def compile_module(
     keep_texts: bool = False,
     interpret: bool = False,
     name: str = "",
+    prepare: bool = True,
 ) -> Executable:
     """Run the pipeline on `module` (which is consumed) and compile it for `device`.
 
     `pipeline` replaces the default one, or states changes of it. `keep_texts` remembers the IR at each stage, for
     `Executable.as_text`. `interpret` runs the result op by op: for programs too small to compile. `name`: of the
-    function that it is, for `explain`; empty for a lazy graph. A program that has been compiled before, by any
-    process, is taken from disk (see `kept`).
+    function that it is, for `explain`; empty for a lazy graph. `prepare`: whether it is made ready to run, too. A
+    program that has been compiled before, by any process, is taken from disk (see `kept`).
     """
     recipe = None
     if looks_on_disk() and not (keep_texts or interpret):
@@ -89,7 +90,7 @@ def compile_module(
             if profiling.active is not None:
                 profiling.active.add(f"load {subject.name}", "compile", start, found.seconds, subject.where)
             return found
-    program = compile_anew(module, device, pipeline, keep_texts, interpret, name)
+    program = compile_anew(module, device, pipeline, keep_texts, interpret, name, prepare=prepare)
     if recipe is not None:
         recipe.keep(program)
     return program

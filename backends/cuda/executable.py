@@ -23,7 +23,7 @@ from ..buffer import Buffer
 from ..gpu.executable import GpuExecutable, HostCall
 from ..gpu.library import LibraryCall, LibraryStep
 from ..gpu.manifest import KernelInfo, Manifest, Size
-from ..gpu.program import Program
+from ..gpu.program import DeviceSegment, Program
 from ..gpu.steps import Where, known_launches, walk
 from ..metal.program import compile_module
 from . import driver, installed
@@ -87,9 +87,15 @@ def code(text: str, threads: Mapping[str, Size], dispatched: bool = False) -> Ma
             _compiling.pop(key, None)
 
 
-def compile_ahead(texts: Iterable[tuple[str, Mapping[str, Size]]]) -> None:
-    """Compile texts that `code` will be asked for one by one, each with the threads of its kernels: all at once."""
-    sources = [source for text, threads in texts for source in cuda_sources(text, dict(threads), 1).values()]
+def _threads_of(manifest: Manifest) -> dict[str, Size]:
+    """Those of the kernels of a text that are smelt's own."""
+    return {k.entry: k.threads for k in manifest.kernels if k.own is None and k.library is None}
+
+
+def compile_ahead(segments: Iterable[DeviceSegment]) -> None:
+    """Compile texts that `code` will be asked for one by one: all at once."""
+    found = [(s.text, _threads_of(s.manifest)) for s in segments]
+    sources = [s for text, threads in found if threads for s in cuda_sources(text, threads, processors()).values()]
     several = list(dict.fromkeys(sources))
     with _guard:
         _ahead.clear()
@@ -107,7 +113,7 @@ class CudaProgram:
 
     def __init__(self, text: str, manifest: Manifest):
         own = [kernel.entry for kernel in manifest.kernels if kernel.own is not None]
-        threads = {k.entry: k.threads for k in manifest.kernels if k.own is None and k.library is None}
+        threads = _threads_of(manifest)
         modules = code(text, threads) if threads else {}
         self._steps = manifest.steps
         self._kernels: dict[str, _Kernel | _LibraryStep] = {}

@@ -54,11 +54,9 @@ class _CudaKernels(Kernels):
         return LibraryProduct(step, [aval for aval, _ in operands], dtype)
 
     def prepare(self, kernels: Sequence[Executable]) -> None:
-        texts = []
-        for kernel in kernels:
-            assert isinstance(kernel, GpuExecutable)
-            texts += [(s.text, s.manifest) for s in kernel.program.segments if isinstance(s, DeviceSegment)]
-        compile_ahead([(text, {k.entry: k.threads for k in manifest.kernels}) for text, manifest in texts])
+        missing = [k for k in kernels if isinstance(k, GpuExecutable) and not k.is_prepared]
+        if len(missing) > 1:
+            compile_ahead([s for k in missing for s in k.program.segments if isinstance(s, DeviceSegment)])
         super().prepare(kernels)
 
 

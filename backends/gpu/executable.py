@@ -79,6 +79,10 @@ class GpuExecutable(Executable):
         program: Program = device.lower(module, device.target.name)
         return program
 
+    @property
+    def is_prepared(self) -> bool:
+        return self._loaded is not None
+
     def prepare(self) -> None:
         with self._lock:
             if self._loaded is None:

@@ -43,8 +43,9 @@ from .strided_scatter import bind_scatter, build_scatter
 
 #: How an array lies in a row, beside `CONTIGUOUS`, `REPEATED` and `ROW`: a number of elements apart.
 APART = "s"
-#: Threads of a row, for rows of up to so many columns.
+#: Threads of a row, for rows of up to so many columns; and of as many rows as a simdgroup has lanes.
 _THREADS = ((64, 32), (1024, 128), (1 << 62, MOST_THREADS))
+_ACROSS = ((64, 128), (512, 256), (1 << 62, 1024))
 
 
 class Kernels:
@@ -76,9 +77,13 @@ class Kernels:
             numbers += [most, step]
             largest += most * max(step, 0)
         letters = "".join([_letter(full, i < len(operands), inner[i], columns) for i, (_, full) in enumerate(arrays)])
-        threads = next(n for most, n in _THREADS if columns <= most) if axes else _THREADS[-1][1]
+        full = [i for i, x in enumerate(operands) if x.full]
+        across = bool(axes and rows and columns > 1) and not any(x.full for x in results)
+        across = across and _lie_side_by_side([(inner[i], rows[-1][1][i]) for i in full])
+        sizes = _ACROSS if across else _THREADS
+        threads = next(n for most, n in sizes if columns <= most) if axes else _THREADS[-1][1]
         bits = 32 if largest < NARROW else 64
-        layout = Layout(letters, len(gathered), len(rows), threads, bits)
+        layout = Layout(letters, len(gathered), len(rows), threads, bits, across)
         return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
 
     def product(
@@ -110,6 +115,17 @@ def _letter(full: bool, is_operand: bool, step: int, columns: int) -> str:
     if step == 1 or columns == 1:
         return CONTIGUOUS
     return REPEATED if not step and is_operand else APART
+
+
+def _lie_side_by_side(steps: Sequence[tuple[int, int]]) -> bool:
+    """Whether neighbouring rows had better be read at once than neighbouring columns.
+
+    Args:
+        steps: of each operand, how far its neighbouring columns and its neighbouring rows lie apart.
+    """
+    return any(row == 1 and column != 1 for column, row in steps) and all(
+        row == 0 for column, row in steps if column == 1
+    )
 
 
 class _RowOfThreads(RowBuilder):
@@ -154,6 +170,44 @@ class _RowOfThreads(RowBuilder):
             found = [c(x, k.read(m, k.const(part, INDEX))) for c, x, m in zip(combine, found, memories)]
         k.barrier()  # they are written again
         return found
+
+
+class _RowOfLane(RowBuilder):
+    """A row of each lane, whose columns the simdgroups of a threadgroup share.
+
+    Args:
+        shared: memory of a threadgroup: an element for each thread.
+        is_row: whether the lane has a row; else it computes another one's.
+    """
+
+    k: GpuKernel
+
+    def __init__(self, threads: int, shared: Callable[[DType, int], Memory], is_row: Scalar, *args: Any):
+        super().__init__(*args)
+        self._threads, self._shared, self._is_row = threads, shared, is_row
+
+    def _loop(
+        self, column: Callable[..., list[Scalar]], starts: Sequence[Scalar], reductions: Sequence[OpView]
+    ) -> list[Scalar]:  # fmt: skip
+        k, (first, end) = self.k, self.bounds
+        parts = self._threads // k.gpu.simd
+        own = k.for_(first + k.simdgroup(), end, column, starts, step=parts)
+        if not own:
+            return own
+        memories = [self._shared(x.dtype, n) for n, x in enumerate(own)]
+        for x, memory in zip(own, memories):
+            k.write(x, memory, k.thread())
+        k.barrier()
+        found = [k.read(memory, k.lane()) for memory in memories]
+        for part in range(1, parts):
+            at = k.lane() + part * k.gpu.simd
+            found = [op.rules(Reduction).combine(k, x, k.read(m, at)) for op, x, m in zip(reductions, found, memories)]
+        k.barrier()  # they are written again
+        return found
+
+    def _store_row(self, x: Scalar, place: Placed) -> None:
+        writes = self.k.logical_and(self.k.simdgroup().eq(0), self._is_row)
+        self.k.when(writes, lambda: self.k.write(x, place.memory, place.base))
 
 
 class _OneElement(RowBuilder):
@@ -206,12 +260,18 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
 
     def shared(dtype: DType, n: int) -> Memory:
         if (dtype, n) not in memories:
-            memories[dtype, n] = k.shared(threads // module.gpu.simd, dtype)
+            memories[dtype, n] = k.shared(threads if layout.across else threads // module.gpu.simd, dtype)
         return memories[dtype, n]
 
     def of_group(at: Scalar) -> None:
         found = placed(at)
         _RowOfThreads(threads, shared, k, stages, found[:count], found[count:], (zero, columns)).emit()
+
+    def of_lanes(first: Scalar) -> None:
+        at = first + k.lane()
+        is_row = at < rows
+        found = placed(k.select(is_row, at, rows - 1))
+        _RowOfLane(threads, shared, is_row, k, stages, found[:count], found[count:], (zero, columns)).emit()
 
     def shifted(found: list[Placed]) -> list[Placed]:
         """The first operand where the indices say."""
@@ -234,7 +294,10 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
             alone = shifted(alone)
         _OneElement(k, stages, alone[:count], alone[count:], (zero, zero)).emit()
 
-    if stages.reductions:
+    if layout.across:
+        simd = module.gpu.simd
+        k.for_(k.group() * simd, rows, of_lanes, step=groups * simd)
+    elif stages.reductions:
         k.for_(k.group(), rows, of_group, step=groups)
     else:
         k.for_(k.grid_position(), rows * columns, of_thread, step=groups * threads)

@@ -26,6 +26,7 @@ class Layout(NamedTuple):
         loops: how many there are over rows.
         threads: of a threadgroup.
         bits: of indices.
+        across: whether neighbouring lanes have neighbouring rows, which lie side by side; else they share a row.
     """
 
     letters: str
@@ -33,14 +34,15 @@ class Layout(NamedTuple):
     loops: int
     threads: int
     bits: int
+    across: bool
 
     def __str__(self) -> str:
-        return f"{self.letters} {self.gathered} {self.loops} {self.threads} {self.bits}"
+        return f"{self.letters} {self.gathered} {self.loops} {self.threads} {self.bits} {self.across:d}"
 
     @classmethod
     def read(cls, text: str) -> Layout:
-        letters, *numbers = text.split(" ")
-        return cls(letters, *map(int, numbers))
+        letters, *numbers, across = text.split(" ")
+        return cls(letters, *map(int, numbers), across == "1")  # type: ignore[call-arg, arg-type]
 
     @property
     def table(self) -> Aval:

@@ -83,6 +83,11 @@ class Product(NamedTuple):
         """Multiplications."""
         return math.prod([loop.extent for part in self for loop in part])
 
+    @property
+    def has_vector(self) -> bool:
+        """Whether one of the operands has no axis to itself."""
+        return any(math.prod([loop.extent for loop in part]) == 1 for part in (self.rows, self.columns))
+
     def matrices(self) -> list[Loop] | None:
         """One loop for each kind of axis; None where the axes of one lie in no such way."""
         found = []
@@ -106,7 +111,7 @@ def product_of(
     if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
         return None
     product = Product.of(attrs, avals, places)
-    if not 0 < product.size <= MOST_WORK:
+    if not product.size or (product.size > MOST_WORK and not product.has_vector):
         return None
     space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))
     laid = [Laid(StridedLayout(p.offset, s), True) for p, s in zip(places, strides)]

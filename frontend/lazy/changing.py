@@ -16,6 +16,7 @@ from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, LruCache
+from smelt.runtime.compile import is_loaded
 
 from . import device_plan, direct, tiers
 from .device_plan import DevicePlan
@@ -23,8 +24,8 @@ from .graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from .work import work
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
-#: kernels of a plan, several at once.
-PATIENCE = 0.3
+#: kernels of a plan, several at once; and before any was, to load the compiler and the device's libraries besides.
+PATIENCE, FIRST = 0.3, 1.5
 
 
 class Met:
@@ -41,10 +42,10 @@ class Met:
     def __init__(self) -> None:
         self.spent, self.is_on_device, self.may_have_program = 0.0, False, True
 
-    def moves(self, order: Sequence[Node]) -> bool:
+    def moves(self, order: Sequence[Node], device: Device) -> bool:
         """Whether they had better run on the device from now on. `order`: one of them."""
         expected = 0.0 if self.spent else tiers.op_by_op_seconds(order)
-        if self.spent + expected >= PATIENCE and work(order) >= settings.small_work:
+        if self.spent + expected >= (PATIENCE if is_loaded(device) else FIRST) and work(order) >= settings.small_work:
             self.is_on_device = True
         return self.is_on_device
 

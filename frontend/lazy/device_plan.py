@@ -48,7 +48,7 @@ MOST_UPDATES = 1 << 16
 #: Bytes of a constant that plans share, at most.
 MOST_SHARED = 1 << 14
 #: Plans that have an op with certain sizes as a kernel for all. The next one gets a program for these sizes.
-MANY = 64
+MANY = 1024
 
 
 def can_run(program: OpProgram, device: Device) -> bool:
@@ -155,15 +155,14 @@ class DevicePlan:
     def _make_kernels(self) -> None:
         """Compile what is missing, all at once."""
         kernels = {id(step.program): step.program for step in self.steps if isinstance(step.program, Kernel)}
-        missing = [kernel for kernel in kernels.values() if kernel.executable is None]
-        if missing:
-            with explain.because(_REASON):
-                for kernel in missing:
+        with explain.because(_REASON):
+            for kernel in kernels.values():
+                if kernel.executable is None:
                     kernel.look(True, prepare=False)
-            self._kernels.prepare([kernel.executable for kernel in missing if kernel.executable is not None])
         self._executables: list[Any] = [
             step.program.executable if isinstance(step.program, Kernel) else step.program for step in self.steps
         ]
+        self._kernels.prepare(list({id(x): x for x in self._executables}.values()))
 
     def _kept_constant(self, x: np.ndarray, aval: Aval) -> Buffer:
         """A constant on the device, which plans share if it is small."""
@@ -278,7 +277,7 @@ class DevicePlan:
         if not isinstance(op, DotGeneral):
             return []
         product = Product.of(attrs, [x.aval for x in read], [x.place for x in read])
-        if product.size < LIBRARY_WORK:
+        if product.size < LIBRARY_WORK or product.has_vector:
             return []
         loops = product.matrices()
         if loops is None:
@@ -409,7 +408,7 @@ def _key(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], device: Device
 def _program_of(op: Op, attrs: Mapping[str, Any], avals: Sequence[Aval], device: Device) -> Executable:
     def make() -> Executable:
         with explain.because(_REASON):
-            return compile_module(_module_of(op, attrs, avals), device, name=f"smelt.{op.name}")
+            return compile_module(_module_of(op, attrs, avals), device, name=f"smelt.{op.name}", prepare=False)
 
     found: Executable = _single.get_or_wait(_key(op, attrs, avals, device), make)
     return found

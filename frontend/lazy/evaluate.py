@@ -416,7 +416,7 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     met: Met | None = None
     if tier in ("auto", "strided") and not device.is_host:
         met = locks.loaded(_CHANGING).met(order)
-        if met.is_on_device or not tiers.may_come_to_host(order) or met.moves(order):
+        if met.is_on_device or not tiers.may_come_to_host(order) or met.moves(order, device):
             if not _ran_on_device(order, keep, device, met):
                 met.may_have_program = True
                 _run_program(order, keep, device)

@@ -145,7 +145,7 @@ def test_large_products_are_the_library_s(name: str, fake: FakeDriver, monkeypat
         with override(tier="strided"):
             found = np.array(smelt.einsum(formula, a[i], b[j]))
     np.testing.assert_allclose(found, np.einsum(formula, x[i], y[j]), 1e-4, 1e-4)
-    assert len(blas.products) == 1
+    assert len(blas.products) == (name != "one row")  # that is a sum, by a kernel for all sizes
 
 
 #: By name the shape, what is updated, and whether some of it lies outside.

@@ -86,7 +86,7 @@ def test_linear_algebra_by_the_library(name: str, many: bool, dtype: type, monke
     test_solvers.ways(monkeypatch, many)
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for shapes in test_solvers.CASES[name][3]:
-            for times in (1, 30):
+            for times in (1, 8 if name == "det" else 30):  # larger ones have no finite determinant
                 large = [(*s[:-2], *(n if n == 1 else times * n for n in s[-2:])) for s in shapes]
                 test_solvers.ran(name, large, dtype)
 

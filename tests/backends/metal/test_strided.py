@@ -11,7 +11,7 @@ import pytest
 
 import smelt
 from smelt.backends.buffer import Buffer
-from smelt.backends.gpu import strided
+from smelt.backends.gpu import strided, strided_scatter
 from smelt.backends.metal.check import check_or_raise
 from smelt.backends.strided import Laid
 from smelt.ir import dtypes
@@ -20,22 +20,26 @@ from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
 from smelt.ir.strided import module_of, with_layout
 from smelt.ir.strided_layout import StridedLayout
+from smelt.lazy.as_groups import scatter_text
 from smelt.lazy.device_plan import DevicePlan, can_run
 from smelt.lazy.strided import kernels
 from smelt.runtime.compile import compile_anew
 from smelt.runtime.pipelines import WITHOUT_SIZES
 
+from ...devices import chosen_device
 from ..random_graphs import made
 from ..strided_graphs import recorded
 
 SIM = smelt.Device("metal:sim")
+#: Of plans: the one that was asked for, if its memory is its own.
+DEVICE = SIM if chosen_device().is_host else chosen_device()
 
 
 def planned(function: Callable[..., Sequence[Any]], arrays: Sequence[np.ndarray]) -> tuple[OpProgram, DevicePlan]:
     avals = [Aval(x.shape, dtypes.of(x.dtype)) for x in arrays]
     ops = OpProgram(*recorded(avals, function), lambda f, operands: [])
-    assert can_run(ops, SIM)
-    return ops, DevicePlan(ops, SIM)
+    assert can_run(ops, DEVICE)
+    return ops, DevicePlan(ops, DEVICE)
 
 
 def run(plan: DevicePlan, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -224,3 +228,49 @@ def test_texts(narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
         e = np.exp(x)
         np.testing.assert_allclose(row, e.sum(1), 1e-5)
         np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), 1e-5)
+
+
+@pytest.mark.parametrize("race", ["", "forward", "reverse", "shuffled"])
+@pytest.mark.parametrize("columns", [2, 70, 600, 2000])
+def test_rows_that_lie_side_by_side(columns: int, race: str) -> None:
+    """A vector times a matrix, and its rows with the greatest: lanes have rows, in any number."""
+    text = json.dumps(
+        [1, [["f32", True], ["f32", True]],
+         [["smelt.mul", {}, [0, 1], True], ["smelt.reduce_sum", {}, [2], False], ["smelt.reduce_max", {}, [1], False]],
+         [[3, False], [4, False]]]
+    )  # fmt: skip
+    rows = 45
+    x, w = numbers(columns), numbers(columns, rows)
+    at = Laid(StridedLayout(0, (0, 1)), True), Laid(StridedLayout(0, (1, rows)), True)
+    binding = strided.METAL_KERNELS.bind((rows, columns), 1, at, [Laid(StridedLayout(0, (1,)), False)] * 2)
+    assert binding is not None and strided.Layout.read(binding.layout).across
+    with override(race=race):
+        kernel = compile_anew(module_of(with_layout(text, binding.layout)), SIM, WITHOUT_SIZES, keep_texts=True)
+        check_or_raise(kernel.as_text("msl"))
+        found = np.full(rows, np.nan, np.float32), np.full(rows, np.nan, np.float32)
+        buffers = [Buffer.of(a, Aval(a.shape, dtypes.of(a.dtype))) for a in (binding.table, x, w, *found)]
+        strided.METAL_KERNELS.launch(kernel, buffers[:3], buffers[3:])
+    np.testing.assert_allclose(found[0], x @ w, 1e-4, 1e-4)
+    np.testing.assert_array_equal(found[1], w.max(0))
+
+
+@pytest.mark.parametrize("narrow", [1 << 30, 0])
+@pytest.mark.parametrize("race", ["", "forward", "reverse", "shuffled"])
+@pytest.mark.parametrize("width", [3, 40])
+def test_scatters_in_any_order_of_threads(
+    width: int, race: str, narrow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(strided_scatter, "NARROW", narrow)
+    old, updates, indices = numbers(7, width), numbers(20, width), np.arange(-2, 18, dtype=np.int32) * 3 % 9
+    binding = strided.METAL_KERNELS.scatter("add", 20, (1, width), (width, 1), [(6, width)])
+    assert binding is not None
+    text = with_layout(scatter_text([dtypes.float32, dtypes.int32]), binding.layout)
+    found = old.copy()
+    with override(race=race):
+        kernel = compile_anew(module_of(text), SIM, WITHOUT_SIZES, keep_texts=True)
+        check_or_raise(kernel.as_text("msl"))
+        buffers = [Buffer.of(a, Aval(a.shape, dtypes.of(a.dtype))) for a in (binding.table, updates, indices, found)]
+        strided.METAL_KERNELS.launch(kernel, buffers[:3], buffers[3:])
+    want, inside = old.copy(), indices < 7
+    np.add.at(want, indices[inside], updates[inside])
+    np.testing.assert_array_equal(found, want)
