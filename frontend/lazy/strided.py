@@ -220,7 +220,8 @@ class StridedStep:
 
     def _run_rules(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results by the rules of ops; what to call for them from then on is noted."""
-        place, frame, calls = {slot: i for i, slot in enumerate(self.group.operands)}, list(operands), host_calls.Calls()
+        place, frame = {slot: i for i, slot in enumerate(self.group.operands)}, list(operands)
+        calls = host_calls.Calls()
         avals = [host_calls.aval_of(x) for x in operands]
         last = {slot: item for item in self.items for slot in item.read}
         for slot in self.group.results:
