@@ -330,7 +330,7 @@ class CompiledFunction(Generic[P, R]):
         if pipeline is not None or profiling.active is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
-        tiered = locks.loaded("smelt.lazy.tiered")  # which gradients outside of compiled functions do without
+        tiered = locks.loaded("smelt.lazy.tiered")
         found: Executable = tiered.executable_of(
             lambda: traced.function, traced.ops, default_device(), make, first, passing
         )
