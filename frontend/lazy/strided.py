@@ -214,7 +214,7 @@ class StridedStep:
         with np.errstate(all="ignore"):
             if self._calls is None:
                 return self._run_rules(operands)
-            frame = [*map(np.asarray, operands), *[None] * (len(self.items) + 1)]
+            frame: list[Any] = [*map(np.asarray, operands), *[None] * (len(self.items) + 1)]
             host_calls.run(frame, self._calls)
             return [frame[i] for i in self._returns]
 
