@@ -33,6 +33,12 @@ class PlannedOp:
 
 P = TypeVar("P", bound=PlannedOp)
 
+#: What several loops and branches run is a function of its own where it has more ops than this, or control flow inside:
+#: else functions that each run the next one twice would be written out, twice as often at each level.
+FEW_OPS = 8
+#: A function takes no more arrays than this: code for the places of each takes long to compile.
+MOST_ARRAYS = 64
+
 #: Where a value lies: ("table", entry: arguments, then results) or ("arena", offset).
 Slot = tuple[str, int]
 
@@ -44,6 +50,14 @@ class Body(Generic[P]):
     function: Function
     planned_ops: list[P]
     places: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether what it does is a function of the program, which is called wherever it runs."""
+        arrays = len(self.function.arguments) + len(self.function.returns)
+        if self.places < 2 or arrays > MOST_ARRAYS:
+            return False
+        return len(self.planned_ops) > FEW_OPS or any(p.kind == "control" for p in self.planned_ops)
 
     def aliases(self) -> dict[int, int | tuple[str, int]]:
         """Results that are an argument's memory (its number), or another result's ("result", its number)."""

@@ -69,6 +69,44 @@ def places_of(
     return places
 
 
+class Given(NamedTuple):
+    """The arrays that a shared function runs on, each once.
+
+    Attributes:
+        places: where they lie. sizes: their bytes.
+        table: which of them each argument of the function is, and where each result goes (None: nowhere).
+    """
+
+    places: list[Storage]
+    sizes: list[int]
+    table: tuple[int | None, ...]
+
+    @staticmethod
+    def of(body: Body[Any], arguments: Sequence[Storage], targets: Sequence[Storage | None]) -> Given:
+        given = [*arguments, *targets]
+        places = {id(place): place for place in given if place is not None}
+        number = {key: i for i, key in enumerate(places)}
+        sizes = [0] * len(places)
+        for v, place in zip((*body.function.arguments, *body.function.returns), given):
+            if place is not None:
+                sizes[number[id(place)]] = v.aval.nbytes
+        return Given(list(places.values()), sizes, tuple(None if x is None else number[id(x)] for x in given))
+
+    @property
+    def alignments(self) -> tuple[int, ...]:
+        return tuple(place.alignment for place in self.places)
+
+    def split(
+        self, body: Body[Any], memrefs: Sequence[Any]
+    ) -> tuple[list[Storage], list[Storage | None]]:
+        """Inside of the function, whose arguments the arrays are: arguments and targets as `ControlEmitter.run` takes
+        them."""
+        places = [Storage(memref, 0, place.alignment) for memref, place in zip(memrefs, self.places)]
+        found = [None if i is None else places[i] for i in self.table]
+        n = len(body.function.arguments)
+        return [place for place in found[:n] if place is not None], found[n:]
+
+
 class _Carry(NamedTuple):
     """Where a carry that changes is, where it goes, and where it goes after that: memrefs of bytes."""
 

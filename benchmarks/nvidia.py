@@ -252,7 +252,7 @@ class Loaded:
             kind, index, offset = where
             return self.tables[kind][index].number(offset, nbytes)
 
-        for launch, places in walk(self.manifest.steps, read):
+        for launch, places in walk(self.manifest, read):
             addresses = [self.tables[kind][index].address + offset for kind, index, offset in places]
             item = launch.entry, addresses, self.manifest.kernel(launch.entry)
             self._launch(item)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
-from . import dtypes, host_memory, host_threads, numpy_blas
+from . import dtypes, host_memory, host_threads, numpy_blas, short_axes
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
 from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
@@ -150,7 +150,7 @@ class Elementwise(Fusible):
         ufunc = type(self).__dict__.get("ufunc")
         if ufunc is None or (self.widens and operands[0].dtype.size == 2):
             return None
-        return HostCall(ufunc, spreads=len(operands) > 1)
+        return HostCall(short_axes.by_columns(ufunc, operands, result), spreads=len(operands) > 1)
 
     def lower(self, k: ScalarBuilder, *xs: Any, **attrs: Any) -> Scalar:
         """One element of the result from the operands' elements."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, SCAN, WHILE
@@ -33,8 +32,7 @@ class DescriptionError(InternalError, ValueError):
     """A program that cannot be described, or a text that describes none."""
 
 
-@dataclass(frozen=True)
-class KernelCost:
+class KernelCost(NamedTuple):
     """What is known of a kernel before it runs. See `traffic` for how bytes are estimated.
 
     Attributes:
@@ -52,8 +50,7 @@ class KernelCost:
 PART = "part"
 
 
-@dataclass(frozen=True)
-class EntryStep:
+class EntryStep(NamedTuple):
     """A function of machine code.
 
     Attributes:
@@ -67,8 +64,7 @@ class EntryStep:
     line: str = ""
 
 
-@dataclass(frozen=True)
-class HostStep:
+class HostStep(NamedTuple):
     """An op that runs on the host.
 
     Attributes:
@@ -83,8 +79,7 @@ class HostStep:
     results: list[tuple[Slot, Aval]]
 
 
-@dataclass(frozen=True)
-class LoopStep:
+class LoopStep(NamedTuple):
     """A loop or branch around functions with steps on the host.
 
     Attributes:
@@ -106,8 +101,7 @@ class LoopStep:
 Step = EntryStep | HostStep | LoopStep
 
 
-@dataclass(frozen=True)
-class FunctionDescription:
+class FunctionDescription(NamedTuple):
     """A function that Python drives.
 
     Attributes:
@@ -123,8 +117,7 @@ class FunctionDescription:
     wide: bool = False
 
 
-@dataclass(frozen=True)
-class ProgramDescription:
+class ProgramDescription(NamedTuple):
     """A program, but for its machine code.
 
     Attributes:

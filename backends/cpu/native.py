@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from smelt.backends.control import ControlEmitter, Storage, StorageMap, bytes_type
+from smelt.backends.control import ControlEmitter, Given, Storage, StorageMap, bytes_type
 from smelt.backends.memory import Memory
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
@@ -32,11 +32,6 @@ from .schedules import ScheduledKernel
 
 #: Bytes that a thread copies at least.
 COPY_GRAIN = 4096
-#: What several loops and branches run is a function of its own where it has more ops than this, or control flow inside:
-#: else functions that each run the next one twice would be written out, twice as often at each level.
-FEW_OPS = 8
-#: A function takes no more arrays than this: code for the places of each takes long to compile.
-MOST_ARRAYS = 64
 
 
 class Emitter(ControlEmitter):
@@ -96,23 +91,15 @@ class Emitter(ControlEmitter):
     def run(
         self, body: Body, arguments: Sequence[Storage], targets: Sequence[Storage | None], arena: Storage
     ) -> StorageMap:  # fmt: skip
-        if not self._is_function(body):
+        if not body.is_shared or self.k.checks is not None:  # reports name the op of each run
             return super().run(body, arguments, targets, arena)
-        places = {id(place): place for place in (*arguments, *targets) if place is not None}
-        number = {key: i for i, key in enumerate(places)}
-        sizes = dict[int, int]()
-        for v, place in zip((*body.function.arguments, *body.function.returns), (*arguments, *targets)):
-            if place is not None:
-                sizes[number[id(place)]] = v.aval.nbytes
-        table = [None if place is None else number[id(place)] for place in (*arguments, *targets)]
-        alignments = [place.alignment for place in places.values()]
-        key = body.function.name, self.barrier, tuple(table), tuple(alignments), arena.alignment
+        given = Given.of(body, arguments, targets)
+        key = body.function.name, self.barrier, given.table, given.alignments, arena.alignment
         name = self.module.bodies.get(key)
         if name is None:
             name = self.module.bodies[key] = f"body_{len(self.module.bodies)}"
-            kinds = [bytes_type(sizes[i]) for i in range(len(places))]
-            self._emit_function(name, body, table, kinds, [*alignments, arena.alignment])
-        memrefs = [self.raw(place, sizes[i]) for i, place in enumerate(places.values())]
+            self._emit_function(name, body, given, arena.alignment)
+        memrefs = [self.raw(place, size) for place, size in zip(given.places, given.sizes)]
         memrefs.append(self.raw(arena, arena_bytes(self.found[body.function.name])))
         if self.told is not None:
             memrefs += [self.told.memref, self.stopped.memory.memref]
@@ -120,43 +107,24 @@ class Emitter(ControlEmitter):
         found: StorageMap = dict(zip(body.function.arguments, arguments))
         return found | {v: t for v, t in zip(body.function.returns, targets) if t is not None}
 
-    def _is_function(self, body: Body) -> bool:
-        """Whether what a body does is a function, which is called."""
-        if body.places < 2 or self.k.checks is not None:  # reports name the op of each run
-            return False
-        if len(body.function.arguments) + len(body.function.returns) > MOST_ARRAYS:
-            return False
-        return len(body.planned_ops) > FEW_OPS or any(p.kind == "control" for p in body.planned_ops)
-
-    def _emit_function(
-        self, name: str, body: Body, table: Sequence[int | None], kinds: Sequence[Any], alignments: Sequence[int]
-    ) -> None:  # fmt: skip
-        """The function of a body.
-
-        Args:
-            table: which of its arrays each argument of the body is, and where each result goes (None: nowhere).
-            kinds: the types of these arrays. alignments: theirs, and of the arena.
-        """
+    def _emit_function(self, name: str, body: Body, given: Given, alignment: int) -> None:
+        """The function of a body. `alignment`: of its arena."""
         module, location = self.module, body.function.mlir.location
-        types = [*kinds, bytes_type(arena_bytes(self.found[body.function.name]))]
+        types = [bytes_type(n) for n in (*given.sizes, arena_bytes(self.found[body.function.name]))]
         types += [] if self.told is None else [self.told.memref.type, self.stopped.memory.memref.type]
         several = self.barrier is not None
         index = [self.k.type(INDEX)] * 2 if several else []
         entry = module.function(name, [*types, *index], location)
         k = CpuKernel(module, entry, location, None)
-        given = list(entry.arguments)
-        places = [Storage(memref, 0, alignment) for memref, alignment in zip(given, alignments)]
+        n, memrefs = len(given.places), list(entry.arguments)
         told, stopped = (
             (None, None)
             if self.told is None
-            else (Memory(given[len(places)], self.told.aval), Memory(given[len(places) + 1], self.stopped.memory.aval))
+            else (Memory(memrefs[n + 1], self.told.aval), Memory(memrefs[n + 2], self.stopped.memory.aval))
         )
-        members, me = (Scalar(k, x, INDEX) for x in given[-2:]) if several else (k.const(1, INDEX), k.const(0, INDEX))
+        members, me = (Scalar(k, x, INDEX) for x in memrefs[-2:]) if several else (k.const(1, INDEX), k.const(0, INDEX))
         emitter = Emitter(module, k, self.found, members, me, self.barrier, told, (), stopped)
-        arena = places.pop()
-        n = len(body.function.arguments)
-        found = [None if i is None else places[i] for i in table]
-        super(Emitter, emitter).run(body, [place for place in found[:n] if place is not None], found[n:], arena)
+        super(Emitter, emitter).run(body, *given.split(body, memrefs), Storage(memrefs[n], 0, alignment))
         k.emit("func.return", [], [])
 
     def wait(self) -> None:

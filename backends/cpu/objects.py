@@ -15,7 +15,7 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from smelt.ir.errors import InternalError
 
@@ -54,8 +54,7 @@ def supported() -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """A section of an object."""
 
     name: str

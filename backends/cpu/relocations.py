@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from smelt.ir.errors import InternalError
 
@@ -16,8 +16,7 @@ class RelocationError(InternalError, ValueError):
     """An address that does not fit where it should go."""
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """How one kind of relocation changes its place.
 
     Attributes:
@@ -31,8 +30,7 @@ class Patch:
     is_call: bool = False
 
 
-@dataclass(frozen=True)
-class Patches:
+class Patches(NamedTuple):
     """The relocations of a machine, and 16 bytes of code that jump to any address (None: it is not needed)."""
 
     kinds: Mapping[int, Patch]

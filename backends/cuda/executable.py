@@ -115,7 +115,7 @@ class CudaProgram:
         own = [kernel.entry for kernel in manifest.kernels if kernel.own is not None]
         threads = _threads_of(manifest)
         modules = code(text, threads) if threads else {}
-        self._steps = manifest.steps
+        self._manifest = manifest
         self._kernels: dict[str, _Kernel | _LibraryStep] = {}
         for kernel in manifest.kernels:
             if kernel.library is not None:
@@ -123,7 +123,7 @@ class CudaProgram:
                 continue
             found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
-        launches = known_launches(manifest.steps)
+        launches = known_launches(manifest)
         self._is_known = launches is not None and launches <= MOST_LAUNCHES
         calls = any(kernel.library is not None for kernel in manifest.kernels)
         self._is_graph = not own and self._is_known and (launches or 0) >= (1 if calls else LEAST_LAUNCHES)
@@ -144,7 +144,7 @@ class CudaProgram:
         def every() -> Iterator[tuple[_Kernel | _LibraryStep, list[int]]]:
             walked: Iterable[tuple[_Kernel | _LibraryStep, list[Where]]] | None = self._walked
             if walked is None:
-                walked = ((self._kernels[launch.entry], places) for launch, places in walk(self._steps, read))
+                walked = ((self._kernels[launch.entry], places) for launch, places in walk(self._manifest, read))
                 if self._is_known:
                     walked = self._walked = list(walked)
             for kernel, places in walked:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.backends.bodies import Body, PlannedOp
-from smelt.backends.control import ControlEmitter, Storage, StorageMap, bytes_type
+from smelt.backends.control import ControlEmitter, Given, Storage, StorageMap, bytes_type
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, read_function
 from smelt.ir.control import callees
 from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
-from smelt.passes.kernels.plan_buffers import is_view
+from smelt.passes.kernels.plan_buffers import arena_bytes, is_view
 
 from . import schedules
 from .custom import LANGUAGE, LIBRARY_LANGUAGE, build_custom, build_library_call, read_custom
@@ -43,7 +43,10 @@ class FunctionPlanner:
 
     def plan_op(self, op: OpView) -> GpuPlannedOp:
         if op.op.kind == "control":
-            return GpuPlannedOp(op, "control", [], tuple(self.body(name) for name in callees(op)))
+            bodies = tuple(self.body(name) for name in callees(op))
+            for run in bodies:
+                run.places += 1
+            return GpuPlannedOp(op, "control", [], bodies)
         if op.op.has_kernel(LANGUAGE, **op.attrs):
             return GpuPlannedOp(op, "kernel", build_custom(self.module, op))
         if op.op.has_kernel(LIBRARY_LANGUAGE, **op.attrs):
@@ -74,55 +77,70 @@ class GpuPlannedOp(PlannedOp):
 MOST_BYTES = 1 << 62
 
 
-class MainEmitter(ControlEmitter):
-    """Emits planned ops into ``@main(arguments…, results…, arena)``.
+class _Function:
+    """A function of launches under construction; its last argument is the program's arena."""
 
-    Args:
-        types: of the arguments and results.
-        has_control: whether there are loops or branches: they look at parts of arrays, so memory is bytes.
-        scratch: where the scratch of steps begins in the arena.
-
-    Attributes:
-        operation: the function.
-        table: the places of arguments and results.
-        arena: of the program.
-        arena_bytes: how much of it is used.
-    """
-
-    def __init__(
-        self, module: GpuModule, found: dict[str, Any], avals: Sequence[Aval], has_control: bool, scratch: int
-    ):  # fmt: skip
+    def __init__(self, module: GpuModule, name: str, types: Sequence[Any]):
         ir, ctx = mlir.ir, context()
         unknown = ir.Location.unknown(ctx)
-        types = [bytes_type(a.nbytes) if has_control else GpuKernel.buffer_type(a) for a in avals]
-        types.append(bytes_type(MOST_BYTES))  # how much is used is known at the end
+        self._types = [*types, bytes_type(MOST_BYTES)]  # how much is used is known at the end
         self.operation = ir.Operation.create(
             "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get("main", ctx),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [], ctx), ctx),
-            },
+            attributes={"sym_name": ir.StringAttr.get(name, ctx), "function_type": self._type()},
             regions=1,
             loc=unknown,
             ip=ir.InsertionPoint.at_block_begin(module.mlir.body),
         )
-        block = ir.Block.create_at_start(self.operation.regions[0], types, [unknown] * len(types))
-        super().__init__(GpuKernel(module, block, unknown, None), found)
-        self.module = module
-        *table, arena = block.arguments
-        self.table = [Storage(memref, 0 if has_control else None, ALIGNMENT) for memref in table]
-        self.arena, self._block, self._types = Storage(arena, 0), block, types
-        self._scratch = scratch
-        self._kernels: dict[str, Any] = {}
-        self.arena_bytes = 0
+        self.block = ir.Block.create_at_start(self.operation.regions[0], self._types, [unknown] * len(self._types))
+        self.k = GpuKernel(module, self.block, unknown, None)
+        *self.memrefs, arena = self.block.arguments
+        self.arena = Storage(arena, 0)
+
+    def _type(self) -> Any:
+        return mlir.ir.TypeAttr.get(mlir.ir.FunctionType.get(self._types, [], context()), context())
 
     def finish(self, arena_bytes: int) -> None:
         """End the function; the arena gets its size."""
-        ir, ctx = mlir.ir, context()
         self.k.emit("func.return", [], [])
         self._types[-1] = bytes_type(arena_bytes)
-        self._block.arguments[-1].set_type(self._types[-1])
-        self.operation.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(self._types, [], ctx), ctx)
+        self.block.arguments[-1].set_type(self._types[-1])
+        self.operation.attributes["function_type"] = self._type()
+
+
+class LaunchEmitter(ControlEmitter):
+    """Emits planned ops into a function.
+
+    Args:
+        function: it. main: what emits ``@main``; None for that itself.
+    """
+
+    def __init__(self, module: GpuModule, found: dict[str, Any], function: _Function, main: MainEmitter | None = None):
+        super().__init__(function.k, found)
+        self.module, self.arena, self._main = module, function.arena, main
+
+    @property
+    def main(self) -> MainEmitter:
+        assert self._main is not None
+        return self._main
+
+    # Shared functions
+
+    def run(
+        self, body: Body[Any], arguments: Sequence[Storage], targets: Sequence[Storage | None], arena: Storage
+    ) -> StorageMap:  # fmt: skip
+        if not body.is_shared:
+            return super().run(body, arguments, targets, arena)
+        given = Given.of(body, arguments, targets)
+        symbol = self.main.function(body, given, arena.alignment)
+        memrefs = [self.raw(place, size) for place, size in zip(given.places, given.sizes)]
+        memrefs += [self.raw(arena, arena_bytes(self.found[body.function.name])), self.arena.memref]
+        self.k.emit("func.call", memrefs, [], callee=mlir.ir.FlatSymbolRefAttr.get(symbol, context()))
+        found: StorageMap = dict(zip(body.function.arguments, arguments))
+        return found | {v: t for v, t in zip(body.function.returns, targets) if t is not None}
+
+    def run_here(self, body: Body[Any], given: Given, memrefs: Sequence[Any], arena: Storage) -> None:
+        """Run a shared function, of which this is the code."""
+        super().run(body, *given.split(body, memrefs), arena)
 
     # Launches
 
@@ -145,8 +163,9 @@ class MainEmitter(ControlEmitter):
 
     def _temporary(self, offset: int, nbytes: int) -> Storage:
         """Memory in the arena, behind what was planned."""
-        self.arena_bytes = max(self.arena_bytes, self._scratch + offset + nbytes)
-        return self.arena.shifted(self._scratch + offset)
+        start = self.main.scratch + offset
+        self.main.arena_bytes = max(self.main.arena_bytes, start + nbytes)
+        return self.arena.shifted(start)
 
     def launch_on(
         self, kernel: str, operands: Sequence[tuple[Storage, Aval]], location: Any, scratch: int = 0
@@ -156,7 +175,7 @@ class MainEmitter(ControlEmitter):
         after = []
         memrefs = []
         for i, (place, aval) in enumerate(operands):
-            modes = vector_accesses(self._kernel(kernel), i) if place.alignment % ALIGNMENT else {}
+            modes = vector_accesses(self.main.kernel(kernel), i) if place.alignment % ALIGNMENT else {}
             if any(place.alignment % nbytes for nbytes in modes.values()):
                 beside = self._temporary(scratch, aval.nbytes)
                 scratch += -(-aval.nbytes // 64) * 64
@@ -171,7 +190,7 @@ class MainEmitter(ControlEmitter):
 
     def _launch(self, kernel: str, memrefs: Sequence[Any], location: Any) -> None:
         ir, k = mlir.ir, self.k
-        attrs = self._kernel(kernel).attributes
+        attrs = self.main.kernel(kernel).attributes
         size = [*ir.DenseI32ArrayAttr(attrs["known_grid_size"]), *ir.DenseI32ArrayAttr(attrs["known_block_size"])]
         saved, k.location = k.location, location
         k.emit(
@@ -183,13 +202,6 @@ class MainEmitter(ControlEmitter):
         )
         k.location = saved
 
-    def _kernel(self, name: str) -> Any:
-        """The ``gpu.func`` of that name."""
-        if name not in self._kernels:
-            operations = [view.operation for view in self.module.body.operations]
-            self._kernels = {mlir.ir.StringAttr(o.attributes["sym_name"]).value: o for o in operations}
-        return self._kernels[name]
-
     def copy(self, source: Storage, target: Storage, nbytes: int) -> None:
         if not nbytes:
             return
@@ -198,6 +210,62 @@ class MainEmitter(ControlEmitter):
         aval = Aval((nbytes // dtype.size,), dtype)
         kernel = copy_kernel(self.module, aval)
         self._launch(kernel, [self.typed(source, aval), self.typed(target, aval)], self.k.location)
+
+
+class MainEmitter(LaunchEmitter):
+    """Emits ``@main(arguments…, results…, arena)``, and functions that it calls.
+
+    Args:
+        avals: of the arguments and results.
+        has_control: whether there are loops or branches: they look at parts of arrays, so memory is bytes.
+        scratch: where the scratch of steps begins in the arena.
+
+    Attributes:
+        operation: the function.
+        table: the places of arguments and results.
+        arena: of the program.
+        arena_bytes: how much of it is used.
+    """
+
+    def __init__(
+        self, module: GpuModule, found: dict[str, Any], avals: Sequence[Aval], has_control: bool, scratch: int
+    ):  # fmt: skip
+        types = [bytes_type(a.nbytes) if has_control else GpuKernel.buffer_type(a) for a in avals]
+        function = _Function(module, "main", types)
+        super().__init__(module, found, function)
+        self.operation, self.scratch, self.arena_bytes = function.operation, scratch, 0
+        self.table = [Storage(memref, 0 if has_control else None, ALIGNMENT) for memref in function.memrefs]
+        self._functions, self._bodies = [function], dict[Any, str]()
+        self._kernels: dict[str, Any] = {}
+
+    @property
+    def main(self) -> MainEmitter:
+        return self
+
+    def function(self, body: Body[Any], given: Given, alignment: int) -> str:
+        """The function of a body on arrays that lie as those given, and an arena; its name."""
+        key = body.function.name, given.table, given.alignments, alignment
+        if key not in self._bodies:
+            name = self._bodies[key] = f"body_{len(self._bodies)}"
+            types = [bytes_type(n) for n in (*given.sizes, arena_bytes(self.found[body.function.name]))]
+            function = _Function(self.module, name, types)
+            self._functions.append(function)
+            *memrefs, arena = function.memrefs
+            emitter = LaunchEmitter(self.module, self.found, function, self)
+            emitter.run_here(body, given, memrefs, Storage(arena, 0, alignment))
+        return self._bodies[key]
+
+    def finish(self, arena_bytes: int) -> None:
+        """End the functions; the arena gets its size."""
+        for function in self._functions:
+            function.finish(arena_bytes)
+
+    def kernel(self, name: str) -> Any:
+        """The ``gpu.func`` of that name."""
+        if name not in self._kernels:
+            operations = [view.operation for view in self.module.body.operations]
+            self._kernels = {mlir.ir.StringAttr(o.attributes["sym_name"]).value: o for o in operations}
+        return self._kernels[name]
 
 
 def vector_accesses(function: Any, argument: int) -> dict[str, int]:

@@ -3,7 +3,8 @@
 A program is a text of Metal Shading Language with kernels, and steps in order. All grids are static: a
 `Launch` binds a kernel's buffers to arguments, results, or places in the arena (one block of temporary
 memory, whose size is known before running). A `Loop` or `Branch` runs steps that it contains; what moves
-in a loop are the places of its buffers. `steps.walk` shows what runs when.
+in a loop are the places of its buffers. A `Call` runs the steps of a function on places. `steps.walk` shows
+what runs when.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ class BufferSlot:
     """Where a buffer of a launch lies.
 
     Attributes:
-        kind: "argument", "result", "arena", or "local": where local `index` stands.
-        index: which argument, result or local.
+        kind: "argument", "result", "arena", "local": where local `index` stands, or "parameter": where the call of the
+            function says.
+        index: which argument, result, local or parameter.
         offset: so many bytes further.
         strides: for each of the loops around: its number, and the bytes further at each of its iterations.
     """
@@ -163,7 +165,20 @@ class Branch:
     branches: tuple[tuple[Step, ...], ...]
 
 
-Step = Launch | Loop | Branch
+@dataclass(frozen=True)
+class Call:
+    """The steps of a function.
+
+    Attributes:
+        function: its number among the manifest's.
+        buffers: where its parameters lie.
+    """
+
+    function: int
+    buffers: tuple[BufferSlot, ...]
+
+
+Step = Launch | Loop | Branch | Call
 
 
 @dataclass(frozen=True)
@@ -186,7 +201,7 @@ class Alias:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of a program but its text."""
+    """All of a program but its text. `functions`: steps that run at several places."""
 
     name: str
     arguments: tuple[ArrayInfo, ...] = ()
@@ -195,6 +210,7 @@ class Manifest:
     kernels: tuple[KernelInfo, ...] = ()
     steps: tuple[Step, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    functions: tuple[tuple[Step, ...], ...] = ()
 
     def kernel(self, entry: str) -> KernelInfo:
         """The kernel called `entry`. Raises KeyError."""
@@ -205,8 +221,8 @@ class Manifest:
 
     @property
     def launches(self) -> list[Launch]:
-        """The launches, also those in loops and branches, each once."""
-        return list(_launches(self.steps))
+        """The launches, also those in loops, branches and functions, each once."""
+        return [launch for steps in (self.steps, *self.functions) for launch in _launches(steps)]
 
     @property
     def is_static(self) -> bool:
@@ -239,7 +255,7 @@ class Manifest:
         aliases = tuple(Alias(**a) for a in found.get("aliases", ()))
         return Manifest(
             found["name"], arrays(found["arguments"]), arrays(found["results"]), found["arena_bytes"], kernels,
-            _steps(found["steps"]), aliases,
+            _steps(found["steps"]), aliases, tuple(map(_steps, found.get("functions", ()))),
         )  # fmt: skip
 
 
@@ -249,20 +265,22 @@ def _launches(steps: Sequence[Step]) -> Iterator[Launch]:
             yield step
         elif isinstance(step, Loop):
             yield from _launches((*step.condition, *step.steps))
-        else:
+        elif isinstance(step, Branch):
             for branch in step.branches:
                 yield from _launches(branch)
 
 
 def _plain(x: Any) -> Any:
     """Dataclasses as dicts; a place outside of loops has no strides, a kernel of the program's text nothing in its
-    place."""
+    place, and a program without functions no list of them."""
     if isinstance(x, LibraryStep):
         return step_to(x)
     if is_dataclass(x):
         items = {f.name: _plain(getattr(x, f.name)) for f in fields(x)}
         if isinstance(x, BufferSlot) and not x.strides:
             del items["strides"]
+        if isinstance(x, Manifest) and not x.functions:
+            del items["functions"]
         if isinstance(x, KernelInfo):
             items = {name: item for name, item in items.items() if name not in ("own", "library") or item is not None}
         return items
@@ -287,6 +305,8 @@ def _steps(items: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
 def _step(item: Mapping[str, Any]) -> Step:
     if "entry" in item:
         return Launch(item["entry"], tuple(map(_place, item["buffers"])))
+    if "function" in item:
+        return Call(item["function"], tuple(map(_place, item["buffers"])))
     if "branch" in item:
         return Branch(_place(item["branch"]), item["bytes"], tuple(map(_steps, item["branches"])))
     moving = tuple(Local(x["index"], _place(x["start"]), _place(x["next"])) for x in item["locals"])

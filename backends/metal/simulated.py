@@ -46,7 +46,7 @@ class SimulatedProgram:
         options = Options(order=settings.race, poison=True, guard=True) if settings.race else Options()
         is_used = manifest.steps and any(kernel.own is None for kernel in manifest.kernels)
         library = Library(text, options) if is_used else None
-        self._steps, self._lines = manifest.steps, _user_lines(text)
+        self._manifest, self._lines = manifest, _user_lines(text)
         self._kernels = {}
         for kernel in manifest.kernels:
             sizes = [max(1, info.elements * (element_bytes(info.type) or 1)) for info in kernel.buffers]
@@ -71,7 +71,7 @@ class SimulatedProgram:
         def read(where: Any, nbytes: int) -> int:
             return int.from_bytes(ctypes.string_at(address(where), nbytes), sys.byteorder, signed=True)
 
-        for launch, places in walk(self._steps, read):
+        for launch, places in walk(self._manifest, read):
             kernel, library, buffers, constants = self._kernels[launch.entry]
             bound = {n: (address(where), min(size, room(where))) for (n, size), where in zip(buffers, places)}
             bound |= {n: (data.__array_interface__["data"][0], data.nbytes) for n, data in constants}

@@ -84,6 +84,8 @@ class _View:
 
 def _are_same(memory: np.ndarray, seen: Any) -> bool:
     """Whether two arrays have the same bytes."""
+    if memory.nbytes <= SMALL:
+        return bool(memory.tobytes() == seen.tobytes())
     a: Any = memory.reshape(-1).view(np.uint8)
     b: Any = seen.reshape(-1).view(np.uint8)
     return all(np.array_equal(a[i : i + _COMPARED], b[i : i + _COMPARED]) for i in range(0, a.size, _COMPARED))

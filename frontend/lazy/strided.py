@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smelt.backends.strided import LINE, Binding, bind
-from smelt.ir import dtypes, locks, symbolic
+from smelt.ir import dtypes, host_calls, locks, symbolic
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
@@ -150,6 +150,8 @@ class StridedStep:
         self.results = list(zip(results, dtypes_of_results))
         self._work = group.ops * math.prod(space)
         self._bindings: dict[Any, tuple[Binding, Kernel]] = {}
+        self._calls: list[host_calls.Call] | None = None  #: what runs it op by op, on a frame with its operands first
+        self._returns: list[int] = []
 
     @property
     def has_kernel(self) -> bool:
@@ -209,14 +211,34 @@ class StridedStep:
         return results
 
     def _run_ops(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-        values = dict(zip(self.group.operands, operands))
         with np.errstate(all="ignore"):
-            for item in self.items:
-                rule = plain_rule(item.op)
-                assert rule is not None
-                operands = [values[i] for i in item.read]
-                values[item.slot] = np.asarray(rule(item.op, *operands, **item.attrs))
-        return [values[slot] for slot in self.group.results]
+            if self._calls is None:
+                return self._run_rules(operands)
+            frame: list[Any] = [*map(np.asarray, operands), *[None] * (len(self.items) + 1)]
+            host_calls.run(frame, self._calls)
+            return [frame[i] for i in self._returns]
+
+    def _run_rules(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results by the rules of ops; what to call for them from then on is noted."""
+        place, frame = {slot: i for i, slot in enumerate(self.group.operands)}, list(operands)
+        calls = host_calls.Calls()
+        avals = [host_calls.aval_of(x) for x in operands]
+        last = {slot: item for item in self.items for slot in item.read}
+        for slot in self.group.results:
+            last.pop(slot, None)
+        for item in self.items:
+            rule, read = plain_rule(item.op), tuple([place[slot] for slot in item.read])
+            assert rule is not None
+            found = np.asarray(rule(item.op, *[frame[i] for i in read], **item.attrs))
+            place[item.slot] = len(frame)
+            frame.append(found)
+            avals.append(host_calls.aval_of(found))
+            dead = tuple({place[slot] for slot in item.read if last.get(slot) is item})
+            attrs, of_operands = dict(item.attrs), [avals[i] for i in read]
+            calls.note(item.op, rule, attrs, None, of_operands, avals[-1], (read, place[item.slot], dead))
+        self._returns = [place[slot] for slot in self.group.results]
+        self._calls = calls.done(self._returns) if calls.fit else None
+        return [frame[i] for i in self._returns]
 
 
 def _address(x: np.ndarray) -> int:

@@ -15,16 +15,17 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable
 from smelt.runtime.device import host_of
 
-if TYPE_CHECKING:
-    from smelt.runtime.background import Pending
-
-from . import changing, direct, strided, tiers
-from .changing import Timed
+from . import direct, strided, tiers
 from .evaluate import executables
 from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
 from .rolled import rolled
 from .work import work
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
+
+    from .changing import Timed
 
 
 class TieredExecutable(Executable):
@@ -117,6 +118,7 @@ class TieredExecutable(Executable):
     def _plan(self) -> Timed | None:
         """The plan on a device whose memory is its own, for sizes that are not the first."""
         if not self._has_planned:
+            changing = locks.loaded("smelt.lazy.changing")
             with self._lock:
                 self._found_plan, self._has_planned = changing.plan_of_ops(self._ops, self._device), True
         return self._found_plan

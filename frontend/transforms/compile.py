@@ -28,7 +28,6 @@ from ..lazy.graph import GIVEN, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, p
 from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
-from ..lazy.tiered import executable_of
 from ..lazy.tree_updates import put
 from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_part, static_part
@@ -331,7 +330,11 @@ class CompiledFunction(Generic[P, R]):
         if pipeline is not None or profiling.active is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
-        return executable_of(lambda: traced.function, traced.ops, default_device(), make, first, passing)
+        tiered = locks.loaded("smelt.lazy.tiered")
+        found: Executable = tiered.executable_of(
+            lambda: traced.function, traced.ops, default_device(), make, first, passing
+        )
+        return found
 
     def _count_trace(self, key: Any) -> None:
         store = self._store

@@ -34,12 +34,12 @@ from smelt.ir.control import SCAN, callees
 from ..call_graph import callees_first
 from ..extract import referred
 from ..registry import Pass, register_pass
-from ..rewrite import has_body, has_rules, is_fusion, is_private, mentions, rebuild, replay, rules_of, transforms_left
+from ..rewrite import has_body, has_rules, is_fusion, is_private, mentions, rebuild, rules_of, transforms_left
 from ..transform.stated import expand_stated
 
 #: Ops of a function, all calls inlined, from which on some of them stay, those of functions of more ops than this that
 #: are called more than once.
-MOST_OPS, MANY_OPS = 100_000, 250
+MOST_OPS, MANY_OPS = 20_000, 250
 
 
 @register_pass("inline")
@@ -63,14 +63,33 @@ class InlinePass(Pass):
             for name, f in functions(module).items()
             if has_body(f) and not is_fusion(f) and not (keep_rules and has_rules(f))
         }
-        decoded: dict[str, Function] = {}
         order = callees_first(module)
         kept = _kept(order, opened)
+        decoded = {f.name: f for f in order}
+        written = _written(decoded, opened - kept)
         for function in order:
-            if not is_fusion(function.mlir) and any(_callee(op, op.operands) in opened for op in function.ops):
-                function = _inline_into(module, function, opened, kept, decoded, statistics)
-            decoded[function.name] = function
+            if function.name in written and any(_callee(op, op.operands) in opened for op in function.ops):
+                decoded[function.name] = _inline_into(module, function, opened, kept, decoded, statistics)
         return list(decoded.values())
+
+
+def _written(decoded: Mapping[str, Function], inlined: Set[str]) -> set[str]:
+    """The functions that something refers to when calls of those in `inlined` are gone: the others are not written out
+    first to be written into these, level by level."""
+    written = {name for name, f in decoded.items() if not is_private(f.mlir)}
+    reached, pending = set(written), list(written)
+    while pending:
+        f = decoded[pending.pop()]
+        found = set(rules_of(f.mlir).values())
+        gone = set[str]()
+        for op in f.ops:
+            (gone if op.op.kind == "call" and op.attrs["callee"] in inlined else found).update(callees(op))
+        found &= decoded.keys()
+        written |= found
+        fresh = (found | gone) - reached
+        reached |= fresh
+        pending += fresh
+    return written
 
 
 def _kept(order: Sequence[Function], opened: Set[str]) -> set[str]:
@@ -92,24 +111,47 @@ def _inline_into(
     module: Any, function: Function, opened: Collection[str], kept: Collection[str], decoded: Mapping[str, Function],
     statistics: Counter,
 ) -> Function:  # fmt: skip
-    """Replace the calls of functions in `opened`, which are `decoded`; the function that comes out. Of those in `kept`
-    they become loops of one step."""
+    """Replace the calls of functions in `opened`, which are `decoded`, and those in them; the function that comes out.
+    Of those in `kept` they become loops of one step."""
 
     def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
-        callee_name = _callee(op, operands)
-        if callee_name is None or callee_name not in opened:
-            return b.clone(op, operands)
-        callee = decoded[callee_name]
-        arguments = operands if op.op.kind == "call" else operands[1:]
-        if callee_name in kept:
-            statistics["calls kept"] += 1
-            return _once(b, callee_name, arguments, [r.aval for r in op.results])
-        env = dict(zip(callee.arguments, arguments))
-        replay(b, callee.ops, env)
-        statistics["calls inlined"] += 1
-        return [env[v] for v in callee.returns]
+        calls: list[_Call] = []  # that are being replaced, each in the one before
+        while True:
+            name = _callee(op, operands)
+            results: Sequence[Value] | None = None
+            if name is None or name not in opened:
+                results = b.clone(op, operands)
+            else:
+                arguments = operands if op.op.kind == "call" else operands[1:]
+                if name in kept:
+                    statistics["calls kept"] += 1
+                    with b.at(op.location):
+                        results = _once(b, name, arguments, [r.aval for r in op.results])
+                else:
+                    statistics["calls inlined"] += 1
+                    calls.append(_Call(op, decoded[name], arguments))
+            while calls:
+                call = calls[-1]
+                if results is not None:
+                    call.env.update(zip(op.results, results))
+                if (following := next(call.left, None)) is not None:
+                    op, operands = following, [call.env[v] for v in following.operands]
+                    break
+                calls.pop()
+                op, results = call.op, [call.env[v] for v in call.callee.returns]
+            else:
+                assert results is not None
+                return results
 
     return drop_unused_values(rebuild(module, function, visit))
+
+
+class _Call:
+    """A call in whose place its callee is written: the ops that are left, and what stands for the callee's values."""
+
+    def __init__(self, op: OpView, callee: Function, arguments: Sequence[Value]):
+        self.op, self.callee, self.left = op, callee, iter(callee.ops)
+        self.env = dict(zip(callee.arguments, arguments))
 
 
 def _once(b: Builder, name: str, arguments: Sequence[Value], avals: Sequence[Aval]) -> list[Value]:

@@ -73,8 +73,9 @@ LOADED_ON_USE = {
     "frontend": (
         "smelt.backends", "smelt.own_kernels", "smelt.passes", "smelt.runtime.background", "smelt.runtime.kept",
         "smelt.runtime.measure", "smelt.runtime.view", "smelt.ir.short",
-        # What the first steps of a program do without: trees, and what finds and keeps kernels of its graphs.
-        "smelt.lazy.tree", "smelt.lazy.strided", "smelt.lazy.written",
+        # What the first steps of a program do without: trees, what finds and keeps kernels of its graphs, what runs
+        # compiled functions.
+        "smelt.lazy.tree", "smelt.lazy.strided", "smelt.lazy.written", "smelt.lazy.tiered", "smelt.lazy.changing",
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),

@@ -53,7 +53,7 @@ class AppleProgram:
         self._encoded: list[_Encoded] = []
         if manifest.is_static:
             state = _Encoder(self._kernels)
-            found = [state.encoded(launch, places) for launch, places in walk(manifest.steps, _no_reads)]
+            found = [state.encoded(launch, places) for launch, places in walk(manifest, _no_reads)]
             self._encoded = [x for x in found if x is not None]
 
     def run(self, arguments: Sequence[Block], results: Sequence[Block], arena: Block | None = None) -> None:
@@ -102,7 +102,7 @@ class AppleProgram:
             found = bytes(tables[kind][index].array[offset : offset + nbytes])
             return int.from_bytes(found, sys.byteorder, signed=True)
 
-        for launch, places in walk(self.manifest.steps, read):
+        for launch, places in walk(self.manifest, read):
             encoded = state.encoded(launch, places)
             if encoded is None:
                 continue

@@ -68,6 +68,7 @@ class ModuleEmitter:
         self._has_float64 = "smelt.float64" in module.operation.attributes
         self.has_wide_atomics = "smelt.wide_atomics" in module.operation.attributes
         self._main: Any = None
+        self._bodies: dict[str, Any] = {}  #: functions that it calls
         self._globals: list[Any] = []
         self._function_ops: dict[str, Any] = {}
         self._exchanging: dict[str, bool] = {}  #: functions in which lanes exchange values
@@ -76,6 +77,8 @@ class ModuleEmitter:
             op = view.operation
             if op.name == "gpu.module":
                 self._sort(op)
+            elif op.name == "func.func" and _symbol(op) != "main":
+                self._bodies[_symbol(op)] = op
             elif op.name == "func.func":
                 self._main = op
             else:
@@ -206,7 +209,9 @@ class ModuleEmitter:
         if self._main is None:
             return Manifest(self.name, kernels=tuple(kernels))
         op = self._main
-        block = read_block(op.regions[0].blocks[0], Types(64, has_float64=True))  # which it only passes on
+        types = Types(64, has_float64=True)  # which it only passes on
+        block = read_block(op.regions[0].blocks[0], types)
+        bodies = {name: read_block(body.regions[0].blocks[0], types) for name, body in self._bodies.items()}
         results = _integer(op, "smelt.results", 0)
         arrays = block.arguments[:-1]
         arguments = len(arrays) - results
@@ -215,7 +220,8 @@ class ModuleEmitter:
             places[value] = BufferSlot("argument", i) if i < arguments else BufferSlot("result", i - arguments)
         if block.arguments:
             places[block.arguments[-1]] = BufferSlot("arena")
-        steps = Steps(places, self._entries).block(block)
+        reader = Steps(places, self._entries, bodies)
+        steps = reader.block(block)
         return Manifest(
             name=self.name,
             arguments=_arrays(op, "smelt.arguments", arrays[:arguments], "argument"),
@@ -224,6 +230,7 @@ class ModuleEmitter:
             kernels=tuple(kernels),
             steps=steps,
             aliases=_aliases(op),
+            functions=tuple(reader.functions),
         )
 
     def entry(self, symbol: str) -> str:

@@ -1,4 +1,4 @@
-"""What ``@main`` does, as steps of a manifest: launches, and loops and branches around them."""
+"""What ``@main`` does, as steps of a manifest: launches, loops and branches around them, and calls of functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from smelt.ir import mlir
 
-from ...gpu.manifest import Branch, BufferSlot, Launch, Local, Loop, Step
+from ...gpu.manifest import Branch, BufferSlot, Call, Launch, Local, Loop, Step
 from . import literals
 from .ir import Block, Op, Value
 from .types import Array, EmitError, Type
@@ -48,10 +48,16 @@ class Steps:
     Args:
         places: where its arguments lie.
         entries: what the text calls a kernel, by its symbol.
+        bodies: the functions that it calls, by their symbols.
+
+    Attributes:
+        functions: their steps, callees first.
     """
 
-    def __init__(self, places: dict[Value, BufferSlot], entries: Mapping[str, str]):
-        self.places, self.entries = places, entries
+    def __init__(self, places: dict[Value, BufferSlot], entries: Mapping[str, str], bodies: Mapping[str, Block]):
+        self.places, self.entries, self.bodies = places, entries, bodies
+        self.functions: list[tuple[Step, ...]] = []
+        self._known: dict[str, int] = {}
         self._numbers: dict[Value, _Number] = {}
         self._read: dict[Value, _Read] = {}
         self._loops = self._locals = 0
@@ -70,6 +76,8 @@ class Steps:
                 found.append(self._while(op))
             elif op.name == "scf.index_switch":
                 found.append(self._switch(op))
+            elif op.name == "func.call":
+                found.append(self._call(op))
             else:
                 self._value(op)
         return tuple(found)
@@ -96,6 +104,16 @@ class Steps:
             self._read[result] = self._read[op.operands[0]]
         else:
             raise EmitError(f"emit: {op.name} in @main")
+
+    def _call(self, op: Op) -> Call:
+        symbol = mlir.ir.FlatSymbolRefAttr(op.attribute("callee")).value
+        if symbol not in self._known:
+            block = self.bodies[symbol]
+            self.places |= {value: BufferSlot("parameter", i) for i, value in enumerate(block.arguments)}
+            steps = self.block(block)
+            self._known[symbol] = len(self.functions)
+            self.functions.append(steps)
+        return Call(self._known[symbol], tuple(self.places[v] for v in op.operands))
 
     def _enter(self, arguments: Sequence[Value]) -> range:
         """New locals for the arguments of a block."""

@@ -63,7 +63,7 @@ def run(program: Program, operands: Sequence[np.ndarray], options: Options | Non
             kind, index, offset = where
             return int.from_bytes(bytes(tables[kind][index][offset : offset + nbytes]), sys.byteorder, signed=True)
 
-        for launch, places in walk(segment.manifest.steps, number):
+        for launch, places in walk(segment.manifest, number):
             kernel = segment.manifest.kernel(launch.entry)
             buffers = {}
             for info, (kind, index, offset) in zip(kernel.buffers, places):
