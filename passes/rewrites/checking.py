@@ -1,8 +1,8 @@
 """What a rewrite does to values: its patterns run before and after it by the `reference` rules, on made-up inputs.
 
 A rewrite is *exact* where no bit differs, also for infinities, NaN, signed zeros and subnormal numbers, and integers
-that wrap. It is *bounded* where results differ by a few units in the last place, or, as algebra of real numbers does, by
-a few units of the largest value on the way, where all values are of moderate size. Else it is *wrong*.
+that wrap. It is *bounded* where results differ by a few units in the last place, or, as algebra of real numbers does,
+by a few units of the largest value on the way, where all values are of moderate size. Else it is *wrong*.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class Verdict:
         said = self.verdict
         if self.verdict == "bounded":
             said = f"within {self.ulps:.3g} ulp" + (" of the largest value" if self.relative else "")
-            said += " where values are of moderate size, another value elsewhere" if self.relative and not self.kept else ""
+            if self.relative and not self.kept:
+                said += " where values are of moderate size, another value elsewhere"
         line = f"{self.rewrite.name}: {said}"
         if self.verdict != "exact" and not self.kept:
             line += f", claimed: {self.rewrite.claim}"
