@@ -165,10 +165,10 @@ def bitcast(x: array, source: Narrow | None, target: Narrow | None, aval: Aval) 
     codes, bits = (source.codes(x), source.bits) if source else (view(x[..., None], dtypes.uint8), 8)
     wanted = target.bits if target else 8
     if wanted < bits:
-        codes = (codes[..., None] >> as_array(np.arange(0, bits, wanted, np.uint8))) & ((1 << wanted) - 1)
+        codes = (codes[..., None] >> as_array(np.arange(0, bits, wanted, dtype=np.uint8))) & ((1 << wanted) - 1)
     elif wanted > bits:
         parts = codes.reshape(*codes.shape[:-1], -1, wanted // bits)
-        codes = (parts << as_array(np.arange(0, wanted, bits, np.uint8))).sum(axis=-1).astype(dtypes.uint8)
+        codes = (parts << as_array(np.arange(0, wanted, bits, dtype=np.uint8))).sum(axis=-1).astype(dtypes.uint8)
     if target:
         return target.decoded(convert(codes.reshape(aval.shape), target.given))
     return view(codes.reshape(*aval.shape, aval.dtype.size), aval.dtype).reshape(aval.shape)
