@@ -65,7 +65,8 @@ class SaturatePass(Pass):
             if len(function.ops) <= self.max_ops:
                 self._function(function, rules, statistics)
             else:
-                said = f"@{function.name} has {len(function.ops)} ops, more than max-ops={self.max_ops}: it stays as it is"
+                count = len(function.ops)
+                said = f"@{function.name} has {count} ops, more than max-ops={self.max_ops}: it stays as it is"
                 self._say("missed", "max-ops", said, function)
 
     def _function(self, function: Function, rules: Sequence[Ready], statistics: Counter) -> None:
