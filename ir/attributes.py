@@ -242,6 +242,16 @@ _CHECKS: dict[str, Any] = {
 
 def checked(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:
     """`attrs`, if they can be those of `op`. Raises AttributeValueError for unknown, missing and wrong ones."""
+    require_kinds(op, attrs)
+    if len(attrs) < len(op.attrs):
+        for name, spec in op.attrs.items():
+            if spec.required and name not in attrs:
+                raise AttributeValueError(at_user_line(f"smelt.{op.name} needs the attribute {name}"))
+    return attrs
+
+
+def require_kinds(op: Op, attrs: dict[str, Any]) -> None:
+    """Raise AttributeValueError for an attribute that `op` has not, or that is of another kind."""
     for name, value in attrs.items():
         if name not in op.attrs:
             known = ", ".join(op.attrs) or "none"
@@ -251,11 +261,6 @@ def checked(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:
             raise AttributeValueError(
                 at_user_line(f"smelt.{op.name}: attribute {name} must be {kind}, is {shown(value)}")
             )
-    if len(attrs) < len(op.attrs):
-        for name, spec in op.attrs.items():
-            if spec.required and name not in attrs:
-                raise AttributeValueError(at_user_line(f"smelt.{op.name} needs the attribute {name}"))
-    return attrs
 
 
 DESCRIPTIONS = {

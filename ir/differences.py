@@ -8,7 +8,7 @@ then by what they compute; a call is known by what is called.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any
@@ -109,21 +109,21 @@ def differences(first: Any, second: Any) -> Differences:
             else:
                 found.only_first.append(name)
         found.only_second = [name for names in right.values() for name in names]
-        for name in one.functions:
-            if name in other.functions and one.key(name) != other.key(name):
-                found.functions.append(_compared(name, one, other))
+        both = [name for name in one.functions if name in other.functions and one.key(name) != other.key(name)]
+        compared = [_compared(name, one, other) for name in both]
+        found.functions = [f for f in compared if f.changes] or compared  # who calls what has changed is the same
         return found
 
 
 class _Module:
     """Functions of a module, and a number for whatever is computed: equal for equal structure, also in modules that
-    share `numbers`."""
+    share `numbers`. Attributes: keys, of functions, by name."""
 
     def __init__(self, module: Any, numbers: dict[Any, int]):
         self._numbers = numbers
         self.functions: dict[str, Any] = functions(module)
         self._read: dict[str, Function | None] = {}
-        self._keys: dict[str, int] = {}
+        self.keys: dict[str, int] = {}
         self.of: dict[str, dict[Any, int]] = {}  #: of each function, what its values are
 
     def is_public(self, name: str) -> bool:
@@ -137,19 +137,24 @@ class _Module:
             self._read[name] = read_function(operation) if has_body else None
         return self._read[name]
 
+    def attributes(self, name: str) -> dict[str, str]:
+        """What is written on a function, but its name and who may call it."""
+        known = attributes_of(self.functions[name])
+        return {k: str(v) for k, v in known.items() if k not in ("sym_name", "sym_visibility")}
+
     def key(self, name: str) -> int:
         """A number for what a function computes. Functions do not recurse."""
         waiting = [name]
         while waiting:
             at = waiting[-1]
             function = self.read(at)
-            missing = [c for c in self._callees(function) if c in self.functions and c not in self._keys and c != at]
+            missing = [c for c in self._callees(function) if c in self.functions and c not in self.keys and c != at]
             if missing and len(waiting) <= len(self.functions):
                 waiting.append(missing[0])
                 continue
             waiting.pop()
-            self._keys[at] = self._number_function(at, function)
-        return self._keys[name]
+            self.keys[at] = self._number_function(at, function)
+        return self.keys[name]
 
     @staticmethod
     def _callees(function: Function | None) -> list[str]:
@@ -161,9 +166,7 @@ class _Module:
         return found
 
     def _number_function(self, name: str, function: Function | None) -> int:
-        operation = self.functions[name]
-        known = attributes_of(operation)
-        attributes = tuple(sorted((k, str(v)) for k, v in known.items() if k not in ("sym_name", "sym_visibility")))
+        attributes = tuple(sorted(self.attributes(name).items()))
         values: dict[Any, int] = {}
         self.of[name] = values
         if function is None:
@@ -181,18 +184,20 @@ class _Module:
 
     def shallow(self, op: OpView) -> tuple[Any, ...]:
         """An op without its operands."""
-        attrs = tuple((k, self._attribute(v)) for k, v in sorted(op.attrs.items()))
+        attrs = tuple((k, _known(v, self.keys)) for k, v in sorted(op.attrs.items()))
         return op.name, attrs, tuple(str(r.aval) if r.aval is not None else "function" for r in op.results)
-
-    def _attribute(self, value: Any) -> Any:
-        if isinstance(value, str) and value in self._keys:
-            return self._keys[value]
-        if isinstance(value, (tuple, list)):
-            return tuple(self._attribute(v) for v in value)
-        return value.tobytes() if hasattr(value, "tobytes") else repr(value)
 
     def number(self, key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _known(value: Any, keys: Mapping[str, int]) -> Any:
+    """An attribute to compare; functions by what they compute, as far as that is known."""
+    if isinstance(value, str) and value in keys:
+        return keys[value]
+    if isinstance(value, (tuple, list)):
+        return tuple(_known(v, keys) for v in value)
+    return value.tobytes() if hasattr(value, "tobytes") else repr(value)
 
 
 def _compared(name: str, one: _Module, other: _Module) -> FunctionDifference:
@@ -203,7 +208,9 @@ def _compared(name: str, one: _Module, other: _Module) -> FunctionDifference:
     rest_f, rest_g, same = _rest(f.ops, x, g.ops, y)
     names_f, names_g = _names(f), _names(g)
     pairs = _pairs(rest_f, rest_g)
-    changes = []
+    before, after = one.attributes(name), other.attributes(name)
+    keys = [k for k in sorted({*before, *after}) if k != "function_type" and before.get(k) != after.get(k)]
+    changes = [Change("changed", f"{k} {before.get(k)} → {after.get(k)}", "") for k in keys]
     paired_f, paired_g = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
     changes += [Change("removed", _text(op, names_f), line_of(op.location)) for op in rest_f if id(op) not in paired_f]
     changes += [Change("added", _text(op, names_g), line_of(op.location)) for op in rest_g if id(op) not in paired_g]
@@ -255,7 +262,7 @@ def _told(
     told = []
     for key in sorted({*a.attrs, *b.attrs}):
         before, after = a.attrs.get(key), b.attrs.get(key)
-        if one._attribute(before) != other._attribute(after):
+        if _known(before, one.keys) != _known(after, other.keys) and _known(before, {}) != _known(after, {}):
             told.append(f"{key} {_short(before)} → {_short(after)}")
     if len(a.operands) != len(b.operands):
         told.append(f"{len(a.operands)} → {len(b.operands)} operands")

@@ -204,7 +204,8 @@ def _command_folders() -> frozenset[str]:
     import sysconfig  # seldom needed
 
     # An interrupt inside leaves `sysconfig` unusable.
-    return locks.whole(lambda: frozenset(sysconfig.get_path("scripts", s) for s in sysconfig.get_scheme_names()))
+    schemes = sysconfig.get_scheme_names
+    return locks.whole(lambda: frozenset(os.path.realpath(sysconfig.get_path("scripts", s)) for s in schemes()))
 
 
 def innermost_line(error: BaseException) -> str:
@@ -227,7 +228,7 @@ def _is_internal_file(name: str) -> bool:
     if name.startswith(library) and not name.startswith(others):
         return True
     folder, base = os.path.split(name)
-    return base in ("smelt", "smelt-opt") and folder in _command_folders()
+    return base in ("smelt", "smelt-opt") and os.path.realpath(folder) in _command_folders()
 
 
 def is_internal(frame: FrameType) -> bool:

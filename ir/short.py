@@ -122,7 +122,7 @@ class _Printer:
         """Lines with the user's."""
         taken: set[str] = set()
         for i, argument in enumerate(self.function.arguments):
-            name = _argument_name(argument) or f"arg{i}"
+            name = argument_name(argument) or f"arg{i}"
             name = name if name not in taken else f"arg{i}"
             taken.add(name)
             self.texts[argument] = _Text(f"%{name}", first=argument.aval)
@@ -282,7 +282,7 @@ def _attribute(attr: Any) -> str:
     return "true" if isinstance(attr, ir.UnitAttr) else str(attr)
 
 
-def _argument_name(argument: Value) -> str:
+def argument_name(argument: Value) -> str:
     """The name of the user's parameter, where it is known."""
     location = argument.mlir.location
     name = getattr(location, "name_str", "")

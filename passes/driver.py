@@ -276,14 +276,18 @@ class _Run:
         if watch.before_pass:
             watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None
-        # MLIR's own passes do not say whether they did something; it matters inside of a fixpoint.
-        is_upstream = isinstance(item, UpstreamPass)
-        was = text.to_text(self.module) if is_upstream and self.inside else ""
+        # MLIR's own passes do not say whether they did something, which matters inside of a fixpoint; those of other
+        # packages may forget to.
+        is_upstream, is_foreign = isinstance(item, UpstreamPass), getattr(item, "foreign", False)
+        was = text.to_text(self.module) if is_foreign or (is_upstream and self.inside) else ""
         start = time.perf_counter()
         try:
             record.report = item.run(self.module, record.statistics) or ""
             record.seconds = time.perf_counter() - start
             self._check(item, record)
+            differs = bool(was) and text.to_text(self.module) != was
+            if differs and getattr(item, "only_looks", False):
+                raise PipelineError("it only looks, by its own word, and has changed the module")
         except Exception as error:
             found = self._explained(item, error)
             if watch.on_failure:
@@ -307,9 +311,9 @@ class _Run:
             os.remove(reproducer)
         if watch.on_pass:
             watch.on_pass(record, self.module)
-        changed = any(record.statistics.values()) and not getattr(item, "only_looks", False)
+        changed = differs or (any(record.statistics.values()) and not getattr(item, "only_looks", False))
         if is_upstream:
-            changed = not self.inside or text.to_text(self.module) != was
+            changed = differs or not was
         if changed:
             self.analyses.invalidate(getattr(item, "preserves", ()))
         return changed

@@ -62,7 +62,7 @@ def _drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:
     if dtype.kind == "b":
         return rng.integers(0, 2, aval.shape).astype(bool)
     if dtype.is_integer and kind == "special":
-        return rng.choice(_extreme_integers(dtype), aval.shape)
+        return rng.choice(extreme_integers(dtype), aval.shape)
     if dtype.is_integer:
         low = 0 if kind in ("random", "positive") or dtype.kind == "u" else -3
         return rng.integers(low, 4, aval.shape).astype(dtype.numpy)
@@ -81,10 +81,10 @@ def _floats(dtype: dtypes.DType, kind: str, shape: tuple[int, ...], rng: np.rand
         return rng.integers(-3, 4, shape).astype(dtype.numpy)
     if kind == "positive":
         return np.asarray(rng.uniform(0.25, 1.0, shape)).astype(dtype.numpy)
-    return rng.choice(_extremes(dtype, rng), shape)
+    return rng.choice(extremes(dtype, rng), shape)
 
 
-def _extremes(dtype: dtypes.DType, rng: np.random.Generator) -> np.ndarray:
+def extremes(dtype: dtypes.DType, rng: np.random.Generator) -> np.ndarray:
     """Special numbers of a dtype: `SPECIAL`, the largest, the least, those below the least, and some of any size."""
     import ml_dtypes  # knows bfloat16, too
 
@@ -96,7 +96,7 @@ def _extremes(dtype: dtypes.DType, rng: np.random.Generator) -> np.ndarray:
         return np.array(found).astype(dtype.numpy)
 
 
-def _extreme_integers(dtype: dtypes.DType) -> np.ndarray:
+def extreme_integers(dtype: dtypes.DType) -> np.ndarray:
     """Zero, small ones, those about the number of bits, and the ends of the range."""
     info = np.iinfo(dtype.numpy)
     bits = 8 * dtype.numpy.itemsize

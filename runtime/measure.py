@@ -19,15 +19,15 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.ops.matrices import matmul
-from smelt.passes.kernels.cost import ProgramCost, StepCost, least_bytes, program_cost
+from smelt.passes.kernels.cost import ProgramCost, StepCost, least_bytes, operations, program_cost
 from smelt.passes.rewrite import is_fusion
 
 from .compile import compile_module
 
 #: Seconds that one step is run for, and how often at least.
 SECONDS, RUNS = 0.05, 5
-#: Bytes of the copy, and extents of the product, by which a machine is rated.
-COPY, PRODUCT = 1 << 26, 768
+#: Bytes of the copies, from those that stay in a cache on, and extents of the products, by which a machine is rated.
+COPIES, PRODUCTS = (1 << 18, 1 << 22, 1 << 26), (256, 768)
 
 
 def cost_of(program: Executable, device: Device | None = None) -> ProgramCost:
@@ -53,42 +53,52 @@ def measured(cost: ProgramCost, planned: str, device: Device) -> ProgramCost:
     """The cost of a program with what its steps take on a device.
 
     A step runs by itself on numbers made up: floats between ½ and 1, zeros for all else. Its operands are in the cache
-    if they fit there. What it takes at the least is by the machine's own rates: a copy's bytes a second, and a large
-    product's operations a second.
+    if they fit there. What it takes at the least is by the machine's own rates: bytes a second of the fastest copy of
+    at least as many bytes, and operations a second of the fastest product.
 
     Args:
         cost: of `planned`.
         planned: the module after ``plan-buffers``, as text with locations.
         device: where to run.
     """
-    bandwidth, rate = rates(device)
-    times: dict[tuple[str, int, str], float | None] = {}
+    copies, rate = rates(device)
+    times: dict[tuple[str, int, float], float | None] = {}
 
     def of(step: StepCost) -> StepCost:
-        key = step.name, step.least_bytes, step.kind
+        key = step.name, step.least_bytes, step.operations
         if key not in times:
             times[key] = _time(step, planned, device)
         products = step.operations if step.kind in ("contract", "library") else 0.0
-        moved = step.least_bytes if step.bytes_moved is None else step.bytes_moved
+        moved = step.moved_or_least
+        bandwidth = max([speed for size, speed in copies.items() if size >= moved] or [copies[max(copies)]])
         return replace(step, measured=times[key], predicted=max(moved / bandwidth, products / rate))
 
     return replace(cost, steps=tuple(map(of, cost.steps)))
 
 
 @functools.cache
-def rates(device: Device) -> tuple[float, float]:
-    """Bytes a second of a copy, read and written together, and additions a second of a product of float32."""
-    row = Aval((COPY // 8,), dtypes.float32)
-    square = Aval((PRODUCT, PRODUCT), dtypes.float32)
-    found = []
-    for aval, compute in ((row, lambda b, x: -x), (square, lambda b, x: matmul(b, x, x))):
-        with mlir.lock:
-            module = text.parse("module {}")
-            _, (x,), b = new_function(module, "main", [aval], [aval], public=True)
-            b.return_([compute(b, x)])
-        program = compile_module(module, device)
-        found.append(min(_times(functools.partial(program.run, _made_up([aval])))))
-    return 2 * row.nbytes / found[0], 2 * PRODUCT**3 / found[1]
+def rates(device: Device) -> tuple[dict[int, float], float]:
+    """Bytes a second of copies, read and written together, by their bytes; and additions a second of a product of
+    float32."""
+    copies = {}
+    for size in COPIES:
+        row = Aval((size // 8,), dtypes.float32)
+        copies[size] = 2 * row.nbytes / _fastest(row, lambda b, x: -x, device)
+    products = []
+    for extent in PRODUCTS:
+        square = Aval((extent, extent), dtypes.float32)
+        products.append(2 * extent**3 / _fastest(square, lambda b, x: matmul(b, x, x), device))
+    return copies, max(products)
+
+
+def _fastest(aval: Aval, compute: Callable[..., Any], device: Device) -> float:
+    """Seconds of the fastest run of a program of one op on one array."""
+    with mlir.lock:
+        module = text.parse("module {}")
+        _, (x,), b = new_function(module, "main", [aval], [aval], public=True)
+        b.return_([compute(b, x)])
+    program = compile_module(module, device)
+    return min(_times(functools.partial(program.run, _made_up([aval]))))
 
 
 def _time(step: StepCost, planned: str, device: Device) -> float | None:
@@ -115,7 +125,8 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
     else:
         read = (read_function(f) for f in found.values())
         ops = [op for f in read if not is_fusion(f.mlir) for op in f.ops if op.name == step.name]
-        op = next((o for o in ops if least_bytes((*o.operands, *o.results)) == step.least_bytes), None)
+        cost = step.least_bytes, step.operations
+        op = next((o for o in ops if (least_bytes((*o.operands, *o.results)), operations(o)) == cost), None)
         if op is None:
             return None, []
         operands = list(dict.fromkeys(op.operands))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smelt.backends.device import Device
+from smelt.backends.device import Device, registered
 from smelt.ir import locks
 from smelt.ir.errors import ArgumentTypeError, PipelineError, at_user_line, shown
 from smelt.ir.settings import settings
@@ -23,8 +23,8 @@ def in_force(device: Device, asked: str | None) -> str | None:
     """The pipeline that a program goes through, as text; None: the device's own.
 
     Args:
-        asked: a pipeline, or changes of the device's own (see `smelt.passes.extension`); None: what the setting
-            ``pipeline`` (SMELT_PIPELINE) says.
+        asked: a pipeline, the name of a device for its pipeline, or changes of `device`'s own (see
+            `smelt.passes.extension`); None: what the setting ``pipeline`` (SMELT_PIPELINE) says.
 
     Raises:
         PipelineError: changes that cannot be read, or of passes that the device's pipeline has not.
@@ -32,6 +32,8 @@ def in_force(device: Device, asked: str | None) -> str | None:
     if asked is None and not settings.pipeline:
         return None
     text = settings.pipeline if asked is None else asked
+    if text in registered:
+        return registered[text].pipeline
     if ":" not in text:
         return text
     # Where nobody asks for anything, no pass need be loaded: programs come from disk.

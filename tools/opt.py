@@ -91,7 +91,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input (default)")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write; - is standard output (default)")
-    add("--pass-pipeline", "--pipeline", metavar="P", help="passes: 'inline,fixpoint(jvp,inline),cse'")
+    add(
+        "--pass-pipeline", "--pipeline", metavar="P",
+        help="passes: 'inline,fixpoint(jvp,inline),cse', a device's: 'cpu', or changes of "
+        "the default device's: 'before:fuse=cse'",
+    )  # fmt: skip
     add("--run-reproducer", action="store_true", help="run the passes that the file names: // RUN: smelt-opt %%s ...")
     add("--list-passes", action="store_true", help="list passes with their options, and stop")
     add("--list-ops", action="store_true", help="list the ops of the dialect with their rules, and stop")
@@ -116,7 +120,8 @@ def _parser() -> argparse.ArgumentParser:
         help="verify after each pass (default: true)",
     )
     add("--verify-values", action="store_true", help="run @main before and after each pass; name what changes a value")
-    add("--opt-bisect-limit", type=count, metavar="N", help="run the first N passes only, and print them all, numbered")
+    limit = "run the first N passes only (-1: all), and print them all, numbered"
+    add("--opt-bisect-limit", type=_limit, metavar="N", help=limit)
     add("--mlir-print-ir-after-change", action="store_true", help="print the IR after each pass that changed it")
     add("--mlir-print-ir-before-all", action="store_true", help="print the IR before each pass")
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
@@ -157,6 +162,10 @@ def _check(options: argparse.Namespace) -> None:
     require_with("--mlir-print-debuginfo", options.mlir_print_debuginfo, shows, form)
     which = "give one that prints, too, such as --mlir-print-ir-after-all"
     require_with("--mlir-print-ir-tree-dir", bool(options.mlir_print_ir_tree_dir), prints, which)
+
+
+def _limit(text: str) -> int:
+    return -1 if text == "-1" else count(text)
 
 
 def _truth(text: str) -> bool:
@@ -255,8 +264,8 @@ def describe(error: BaseException, name: str) -> str:
         message = f"internal error: {type(error).__name__}: {message}"
     if place := re.match(r"line (\d+): (.*)", message, re.DOTALL):
         message = f"{name}:{place[1]}:1: error: {place[2]}"
-    elif place := re.search(r'(?:; in @\w+)? at loc\("-":(\d+):(\d+)\)$', message):
-        message = f"{name}:{place[1]}:{place[2]}: error: {message[: place.start()]}"
+    elif place := re.search(r'(?:; in @\w+)?,? at loc\("-":(\d+):(\d+)\)(?=$|;)', message):
+        message = f"{name}:{place[1]}:{place[2]}: error: {message[: place.start()]}{message[place.end() :]}"
     elif not re.match(r".*: (error|note): ", message):
         message = f"{name}: error: {message}"
     notes = [f"{name}: note: {note}" for note in getattr(error, "__notes__", [])]
@@ -410,7 +419,7 @@ class _Watched:
             self.values.on_pass(record, module)
 
     def _limit(self, number: int, name: str) -> bool:
-        runs: bool = number <= self._options.opt_bisect_limit
+        runs: bool = self._options.opt_bisect_limit < 0 or number <= self._options.opt_bisect_limit
         print(f"BISECT: {'' if runs else 'NOT '}running pass ({number}) {name}", file=sys.stderr)
         return runs
 
@@ -420,14 +429,12 @@ class _Watched:
 
 
 def pipeline_of(spelling: str) -> Any:
-    """A pipeline from text; of changes, that of the default device with them."""
+    """A pipeline from text: of passes, a device, or changes of the default device's."""
     from smelt.passes import Pipeline
-    from smelt.passes.extension import is_change
     from smelt.runtime.device import default_device
+    from smelt.runtime.pipelines import in_force
 
-    if is_change(spelling):
-        return Pipeline.parse(default_device().pipeline).changed(spelling)
-    return Pipeline.parse(spelling)
+    return Pipeline.parse(in_force(default_device(), spelling) or "")
 
 
 class PrintedIR:

@@ -59,10 +59,9 @@ class Narrow:
 
     def rounded(self, x: array) -> array:
         """Numbers of the type: of integers the last bits."""
-        bits = int(self.name.lstrip("ui"))
         if self.held is dtypes.uint8:
-            return x & ((1 << bits) - 1)
-        return (x << (8 - bits)) >> (8 - bits)
+            return x & ((1 << self.bits) - 1)
+        return (x << (8 - self.bits)) >> (8 - self.bits)
 
     def decoded(self, x: array) -> array:
         return self.rounded(x)
@@ -71,11 +70,27 @@ class Narrow:
         return x
 
 
+    @property
+    def bits(self) -> int:
+        return int(self.name.lstrip("ui"))
+
+    def codes(self, x: array) -> array:
+        """The bits of numbers of the type, as uint8."""
+        return convert(x, dtypes.uint8) & ((1 << self.bits) - 1)
+
+
 @dataclass(frozen=True)
 class NarrowFloat(Narrow):
     """A float of 8 bits; NumPy's of `numpy` says what it holds."""
 
     numpy: str = ""
+
+    @property
+    def bits(self) -> int:
+        return 8
+
+    def codes(self, x: array) -> array:
+        return self.encoded(x)
 
     @property
     def _kind(self) -> np.dtype[Any]:
@@ -142,6 +157,21 @@ TYPES = {kind.name: kind for kind in (*_INTEGERS, *_FLOATS)}
 def narrow_of(kind: Any) -> Narrow | None:
     """That of the elements of an MLIR type; None of all others."""
     return TYPES.get(str(kind.element_type)) if isinstance(kind, mlir.ir.RankedTensorType) else None
+
+
+def bitcast(x: array, source: Narrow | None, target: Narrow | None, aval: Aval) -> array:
+    """The bits of `x` as numbers of another type, of which at least one is narrow, as ``bitcast_convert`` says: several
+    numbers that come of one, or make one, lie along the last axis, the lowest bits first."""
+    codes, bits = (source.codes(x), source.bits) if source else (view(x[..., None], dtypes.uint8), 8)
+    wanted = target.bits if target else 8
+    if wanted < bits:
+        codes = (codes[..., None] >> as_array(np.arange(0, bits, wanted, dtype=np.uint8))) & ((1 << wanted) - 1)
+    elif wanted > bits:
+        parts = codes.reshape(*codes.shape[:-1], -1, wanted // bits)
+        codes = (parts << as_array(np.arange(0, wanted, bits, dtype=np.uint8))).sum(axis=-1).astype(dtypes.uint8)
+    if target:
+        return target.decoded(convert(codes.reshape(aval.shape), target.given))
+    return view(codes.reshape(*aval.shape, aval.dtype.size), aval.dtype).reshape(aval.shape)
 
 
 def held(kind: Any, given: bool = False) -> Aval | None:

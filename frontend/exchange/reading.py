@@ -341,7 +341,10 @@ class Reader:
                 raise Refused(_unknown(name))
             call = Call(self, operation, [env[value] for value in operation.operands], env)
             narrow_types = [narrow.narrow_of(value.type) for value in operation.results]
-            checked = any(narrow_types) or any(narrow.narrow_of(value.type) for value in operation.operands)
+            read = [narrow.narrow_of(value.type) for value in operation.operands]
+            checked = any(narrow_types) or any(read)
+            if checked and name == "stablehlo.bitcast_convert":
+                return (narrow.bitcast(call.x, read[0], narrow_types[0], call.aval),)
             if checked and name not in narrow.EXACT | narrow.ROUNDED:
                 raise Refused(_of_narrow(operation))
             results = found(call)

@@ -61,6 +61,11 @@ class StepCost:
         """Operations a byte."""
         return self.operations / max(1, self.least_bytes)
 
+    @property
+    def moved_or_least(self) -> int:
+        """What is known best of the bytes that a run moves."""
+        return self.least_bytes if self.bytes_moved is None else self.bytes_moved
+
 
 @dataclass(frozen=True)
 class Lifetime:
@@ -99,8 +104,13 @@ class ProgramCost:
 
     @property
     def step_bytes(self) -> int:
-        """What all steps move at the least."""
+        """Operands and results of all steps."""
         return sum(s.least_bytes * s.times for s in self.steps)
+
+    @property
+    def moved_bytes(self) -> int:
+        """What all steps move: by the device's estimate where there is one, else operands and results."""
+        return sum(s.moved_or_least * s.times for s in self.steps)
 
     @property
     def operations(self) -> float:
@@ -123,8 +133,13 @@ class ProgramCost:
         return max((self.alive_at(s) for s in steps), key=lambda a: sum(x.nbytes for x in a), default=[])
 
     def with_moved(self, moved: dict[str, int]) -> ProgramCost:
-        """With what a device says that its kernels move, by name."""
-        return replace(self, steps=tuple(replace(s, bytes_moved=moved.get(s.name)) for s in self.steps))
+        """With what a device says that its kernels move, by name. A library moves operands and results, and says so
+        where the device says anything of its op: other ops of that name have other shapes."""
+
+        def of(s: StepCost) -> int | None:
+            return s.least_bytes if s.kind == "library" and s.name in moved else moved.get(s.name)
+
+        return replace(self, steps=tuple(replace(s, bytes_moved=of(s)) for s in self.steps))
 
     def __str__(self) -> str:
         timed = any(s.measured is not None for s in self.steps)

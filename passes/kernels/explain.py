@@ -41,7 +41,9 @@ def explain(function: Function, grouping: Grouping) -> Callable[[Mapping[Group, 
                        {"ops": len(group.ops)}))  # fmt: skip
         for op in grouping.stays:
             if op.op.kind not in ("constant", "call") and not op.op.is_view:
-                text = f"{op.name} is no kernel: a library or the host computes it, and it reads and writes memory"
+                loop = op.op.kind == "control"
+                who = "what it runs are kernels" if loop else "a library or the host computes it"
+                text = f"{op.name} is no kernel: {who}, and it reads and writes memory"
                 add(Remark("fuse", "analysis", "library", text, lines[op], name, (op.name,)))
         for value, writer, reader in touching:
             assert value.owner is not None

@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from smelt.ir import dtypes, mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value, function_type, new_function
@@ -27,6 +29,8 @@ MAX_REFUSED, MAX_CHOICES = 8, 50
 
 #: What a variable is in an instance: its type, and of a `Const` its number.
 Chosen = dict[str, Any]
+#: What a variable is in a program: a value, or of a `Const` its number with a type.
+Made = dict[str, Any]
 
 
 class Instance:
@@ -93,7 +97,10 @@ def _numbers(names: list[str], avals: dict[str, Aval], rng: random.Random) -> It
 
     def choices(name: str) -> tuple[Any, ...]:
         dtype = avals[name].dtype
-        return (False, True) if dtype is dtypes.bool_ else NUMBERS if dtype.is_inexact else INTEGERS
+        if dtype is dtypes.bool_ or dtype.is_inexact:
+            return NUMBERS if dtype.is_inexact else (False, True)
+        info = np.iinfo(dtype.numpy)
+        return (*INTEGERS, *((-1, -3) if info.min else ()), int(info.min), int(info.max))
 
     if len(names) == 1:
         for c in choices(names[0]):
@@ -171,10 +178,8 @@ def _built(
     with mlir.lock:
         module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
         operation, values, b = new_function(module, "main", avals, [], public=True)
-        env: dict[str, Value] = dict(zip(arguments, values))
-        for name in names:
-            if name not in env:
-                env[name] = b.full(chosen[name].shape, chosen[f"{name} ="], chosen[name].dtype)
+        env: Made = dict(zip(arguments, values))
+        env |= {name: (chosen[f"{name} ="], chosen[name]) for name in names if name not in env}
         result = _emit(b, pattern, env, attributes, candidates, None)
         b.return_([result])
         operation.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type(avals, [result.aval]), context())
@@ -185,25 +190,29 @@ def _built(
 
 
 def _emit(
-    b: Builder, x: Term, env: dict[str, Value], attributes: dict[Any, Any], candidates: dict[Any, list[Any]],
+    b: Builder, x: Term, env: Made, attributes: dict[Any, Any], candidates: dict[Any, list[Any]],
     beside: Aval | None,
 ) -> Value:  # fmt: skip
     if isinstance(x, Variable):
-        return env[x.name]
+        made = env[x.name]
+        if isinstance(made, tuple):  # a number, which has the shape of what is beside it wherever it stands
+            number, aval = made
+            return b.full(aval.shape if beside is None else beside.shape, number, aval.dtype)
+        return made
     if isinstance(x, Number):
         if beside is None:
             raise IRError("a number that stands alone has no type")
         return b.full(beside.shape, x.value, beside.dtype)
     assert isinstance(x, Applied)
 
-    def made(y: Term, beside: Aval | None) -> Value:
+    def emitted(y: Term, beside: Aval | None) -> Value:
         return _emit(b, y, env, attributes, candidates, beside)
 
-    operands: list[Any] = [None if isinstance(y, Number) else made(y, None) for y in x.operands]
-    typed = [v.aval for v in operands if v is not None]
+    operands: list[Any] = [None if isinstance(y, (Number, Const)) else emitted(y, None) for y in x.operands]
+    near = next((v.aval for v in reversed(operands) if v is not None), None)
     for i, y in enumerate(x.operands):
         if operands[i] is None:
-            operands[i] = made(y, typed[-1] if typed and i else (typed or [None])[-1])
+            operands[i] = emitted(y, near)
     keys: dict[str, Any] = {name: (id(x), name) for name in x.op.attrs if name not in x.attrs}
     keys |= {name: value.name for name, value in x.attrs.items() if isinstance(value, Attr)}
     fixed = {name: value for name, value in x.attrs.items() if name not in keys}

@@ -25,7 +25,9 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function
+from smelt.ir.text import line_of
 
+from .. import remarks
 from ..registry import Pass, register_pass
 from ..rewrite import unfused_functions
 from . import algebra  # noqa: F401  (the set of that name)
@@ -62,6 +64,10 @@ class SaturatePass(Pass):
             function = read_function(operation)
             if len(function.ops) <= self.max_ops:
                 self._function(function, rules, statistics)
+            else:
+                count = len(function.ops)
+                said = f"@{function.name} has {count} ops, more than max-ops={self.max_ops}: it stays as it is"
+                self._say("missed", "max-ops", said, function)
 
     def _function(self, function: Function, rules: Sequence[Ready], statistics: Counter) -> None:
         graph = EGraph()
@@ -69,15 +75,22 @@ class SaturatePass(Pass):
         before = {of: next(iter(graph.nodes[graph.find(of)])) for of in classes.values()}
         roots = [classes[v] for v in function.returns if v in classes]
         old = sum(graph.cost(before[of], of) for of in _reached(roots, before, graph))
-        for _ in range(self.rounds):
-            if not graph.apply(rules, self.max_nodes):
-                break
+        ends = any(not graph.apply(rules, self.max_nodes) for _ in range(self.rounds))
+        if not ends or graph.size >= self.max_nodes:
+            limit = f"rounds={self.rounds}" if graph.size < self.max_nodes else f"max-nodes={self.max_nodes}"
+            said = f"the rules would make more of @{function.name}: {limit} ends that"
+            self._say("analysis", "limits", said, function)
         best = {of: node for of, (_, node) in graph.best().items()}
         new = sum(graph.cost(best[of], of) for of in _reached([graph.find(r) for r in roots], best, graph))
         if new < old * (1 - 1e-9):
             _emitted(graph, function, classes, leaves, best)
             statistics["functions improved"] += 1
             statistics["operations saved"] += int(old - new)
+            self._say("passed", "cheaper", f"@{function.name} takes {new:.4g} operations, {old:.4g} before", function)
+
+    def _say(self, kind: str, rule: str, said: str, function: Function) -> None:
+        lines = (line_of(op.location) for op in function.ops)
+        remarks.add(remarks.Remark(self.name, kind, rule, said, next(filter(None, lines), ""), function.name))
 
 
 def _is_expression(op: OpView) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from smelt.ir.attributes import checked
+from smelt.ir.attributes import checked, require_kinds
 from smelt.ir.errors import ArgumentTypeError, IRError, at_user_line, shown
 from smelt.ir.op import Op
 from smelt.ir.plugins import get
@@ -210,7 +210,7 @@ def apply(name: str, *operands: Operand, **attrs: Any) -> Term:
 
     Raises:
         IRError: it takes another number of operands, has no such attribute, has several results, or has effects.
-        AttributeValueError: there is no such op.
+        AttributeValueError: there is no such op, or an attribute is of another kind.
     """
     op = get(name)
     if op.num_results != 1 or op.mixed or not op.pure or op.kind in ("transform", "opaque"):
@@ -223,6 +223,8 @@ def apply(name: str, *operands: Operand, **attrs: Any) -> Term:
     if unknown:
         known = ", ".join(op.attrs) or "none"
         raise IRError(at_user_line(f"smelt.{op.name} has no attribute {unknown[0]!r}; it has {known}"))
+    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+    require_kinds(op, {k: v for k, v in attrs.items() if not isinstance(v, (Attr, Computed))})
     return Applied(op, [term(x) for x in operands], attrs)
 
 

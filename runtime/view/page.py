@@ -10,8 +10,9 @@ from typing import Any
 from smelt.backends.executable import Executable
 from smelt.ir import collector, mlir, text
 from smelt.ir.builder import functions, read_function
+from smelt.ir.control import callees
 from smelt.ir.errors import IRError
-from smelt.ir.short import short_lines
+from smelt.ir.short import argument_name, short_lines
 from smelt.ir.text import line_of
 from smelt.passes.kernels.cost import ProgramCost, program_cost
 from smelt.passes.remarks import Remark
@@ -62,7 +63,7 @@ def page_of_dumps(folder: Path, title: str) -> str:
         if name.startswith("plan-buffers"):
             planned = located
     cost = program_cost(text.parse(planned)) if planned is not None else None
-    return fill(_described(title, listed, cost, planned or last, {}, (), None))
+    return fill(_described(title, listed, cost, planned or last, {}, (), [], None))
 
 
 def fill(data: dict[str, Any]) -> str:
@@ -94,27 +95,23 @@ def describe(
     drawn = passed.located(passed.names[-1]) if passed else None
     if passed is None or drawn is None:
         raise IRError("the program has no texts to show: compile it by `.trace(...).lower().compile()`")
-    of_pass = {r.stage: r for r in program.records}
     listed: list[dict[str, Any]] = []
     for name in passed.names:
-        record, unchanged = of_pass.get(name), name in passed.unchanged and listed
-        known = listed[-1]["lines"] if unchanged else None
-        stage = _stage(name, passed.located(name) or "", name not in passed.unchanged, known)
-        stage["seconds"] = record.seconds if record else None
-        stage["counts"] = dict(record.statistics) if record else {}
-        listed.append(stage)
-    return _described(title, listed, cost, drawn, texts, remarks, program.seconds)
+        known = listed[-1]["lines"] if name in passed.unchanged and listed else None
+        listed.append(_stage(name, passed.located(name) or "", name not in passed.unchanged, known))
+    ran = [{"name": r.stage, "seconds": r.seconds, "counts": dict(+r.statistics)} for r in program.records]
+    return _described(title, listed, cost, drawn, texts, remarks, ran, program.seconds)
 
 
 def _stage(name: str, located: str, changed: bool, lines: Any = None) -> dict[str, Any]:
     """`lines`: of the stage, where they are known."""
     lines = short_lines(text.parse(located, own=True)) if lines is None else lines
-    return {"name": name, "lines": lines, "seconds": None, "counts": {}, "changed": changed}
+    return {"name": name, "lines": lines, "changed": changed}
 
 
 def _described(
     title: str, listed: list[dict[str, Any]], cost: ProgramCost | None, drawn: str, texts: dict[str, str],
-    remarks: Sequence[Remark], seconds: float | None,
+    remarks: Sequence[Remark], passes: list[dict[str, Any]], seconds: float | None,
 ) -> dict[str, Any]:  # fmt: skip
     names = {s.name for s in cost.steps} if cost else set()
     told = [{"kind": r.kind, "rule": r.rule, "text": r.text, "line": r.line, "about": r.about} for r in remarks]
@@ -129,6 +126,7 @@ def _described(
         "code": code_of(texts, names),
         "texts": {name: _shortened(name, content) for name, content in texts.items()},
         "whole": [name for name, content in texts.items() if len(content) <= MAX_TEXT],
+        "passes": passes,
         "seconds": seconds,
     }
 
@@ -159,8 +157,8 @@ def _cost(cost: ProgramCost) -> dict[str, Any]:
     ]
     return {
         "steps": steps, "lifetimes": lifetimes, "arguments": cost.argument_bytes, "results": cost.result_bytes,
-        "arena": cost.arena_bytes, "peak": cost.peak_bytes, "least": cost.least_bytes, "moved": cost.step_bytes,
-        "operations": cost.operations,
+        "arena": cost.arena_bytes, "peak": cost.peak_bytes, "least": cost.least_bytes, "bytes": cost.step_bytes,
+        "moved": cost.moved_bytes, "operations": cost.operations,
     }  # fmt: skip
 
 
@@ -180,7 +178,8 @@ def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
             edges: list[tuple[int, int]] = []
             for i, v in enumerate(function.arguments):
                 made[v] = len(nodes)
-                nodes.append({"label": f"argument {i}", "kind": "argument", "type": str(v.aval), "line": ""})
+                label = argument_name(v) or f"argument {i}"
+                nodes.append({"label": label, "kind": "argument", "type": str(v.aval), "line": ""})
             for op in function.ops:
                 if op.op.kind == "constant" or not op.results:
                     continue
@@ -189,7 +188,8 @@ def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
                 edges += [(made[v], len(nodes)) for v in dict.fromkeys(op.operands) if v in made]
                 made.update((r, len(nodes)) for r in op.results)
                 types = ", ".join(str(r.aval) for r in op.results if r.aval is not None)
-                nodes.append({"label": label, "kind": kind, "type": types, "line": line_of(op.location)})
+                node = {"label": label, "kind": kind, "type": types, "line": line_of(op.location)}
+                nodes.append({**node, "opens": list(callees(op))} if callees(op) else node)
             many = len(function.returns) > MAX_RESULTS  # they would hide the rest: what makes them says so
             for i, v in enumerate(function.returns):
                 if many and v in made:

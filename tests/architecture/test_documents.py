@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import doctest
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
 from smelt.ir import text
+from smelt.passes import registry as pass_registry
+from smelt.tools import opt
+from smelt.tools.commands import command_parser
 
-from .documents import Check, console_checks, documents, mlir_blocks, python_checks, settings_checks
+from .documents import FENCE, Check, console_checks, documents, mlir_blocks, python_checks, settings_checks
 from .pictures import PICTURE, picture
 from .sources import ROOMS, ROOT, module_name, python_files
 
@@ -36,6 +41,26 @@ def test_the_readme_names_every_page() -> None:
 @DOCUMENTS
 def test_console_blocks(path: Path) -> None:
     report(console_checks(path))
+
+
+@DOCUMENTS
+def test_commands_named_in_the_text_exist(path: Path) -> None:
+    """Commands in the text, which nothing runs: their tools, subcommands, flags and modules are there."""
+    prose = FENCE.sub("", path.read_text(encoding="utf-8"))
+    tools = command_parser()
+    subcommands = next(a.choices for a in tools._actions if isinstance(a, argparse._SubParsersAction))
+    passes = {f"--{prefix}{name}" for name in pass_registry() for prefix in ("", "smelt-")}
+    for words in (span.split() for span in re.findall(r"`((?:smelt|smelt-opt|python -m) [^`]+)`", prose)):
+        if words[0] == "python":
+            assert importlib.util.find_spec(words[2]) is not None, words
+            continue
+        flags = {word.partition("=")[0] for word in words if word.startswith("--") and len(word) > 2}
+        if words[0] == "smelt":
+            assert words[1] in subcommands, words
+            flags = flags if "--" not in words else set()
+        parser = subcommands[words[1]] if words[0] == "smelt" else opt._parser()
+        known = {flag for action in parser._actions for flag in action.option_strings} | passes
+        assert flags <= known, (path.name, words, flags - known)
 
 
 @DOCUMENTS

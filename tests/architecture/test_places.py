@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +196,14 @@ def test_an_editable_installation(tmp_path: Path) -> None:
     broken.write_text("module {")
     done = subprocess.run([environment / "bin" / "smelt-opt", broken], capture_output=True, text=True, check=False)
     assert done.returncode and "bin/smelt-opt:" not in done.stderr
+
+
+def test_commands_of_a_linked_environment(tmp_path: Path) -> None:
+    """They are no lines of the user either."""
+    linked = tmp_path / "linked"
+    linked.symlink_to(sysconfig.get_path("scripts"))
+    assert errors._is_internal_file(str(linked / "smelt-opt"))
+    assert not errors._is_internal_file(str(tmp_path / "smelt")) and not errors._is_internal_file(str(linked / "mine"))
 
 
 def test_the_folder_of_links_has_every_room() -> None:

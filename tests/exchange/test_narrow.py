@@ -164,3 +164,49 @@ def test_reduced_precision_has_the_derivative_of_the_identity() -> None:
 }""")
     slope = smelt.grad(lambda x: f(x).sum())(smelt.array([1.1, -0.0, 3.4]))
     assert slope.tolist() == [2.0, 0.0, 7.0]
+
+
+def _array(name: str, size: int) -> np.ndarray:
+    """All codes of a type, as the program takes or makes them; without NaN, of which there are many."""
+    rng = np.random.default_rng(0)
+    if name in TYPES:
+        bits = TYPES[name].bits
+        x = np.resize(np.arange(1 << bits), size)
+        if name.startswith("f8"):
+            own = np.dtype(getattr(ml_dtypes, TYPES[name].numpy))
+            plain = ~np.isnan(np.arange(256, dtype=np.uint8).view(own).astype(np.float32))
+            x = np.resize(np.flatnonzero(plain), size)
+        elif not name.startswith("u"):
+            x = np.where(x >= 1 << (bits - 1), x - (1 << bits), x)
+        return x.astype(TYPES[name].given.numpy)
+    width = int(name.lstrip("ui")) // 8
+    return rng.integers(0, 256, size * width).astype(np.uint8).view(f"u{width}" if "u" in name else f"i{width}")
+
+
+def _bits(x: np.ndarray, width: int) -> np.ndarray:
+    """The lowest bits of codes, the first number's and of it the lowest first."""
+    return np.unpackbits(x.view(np.uint8).reshape(-1, x.itemsize), axis=1, bitorder="little")[:, :width].ravel()
+
+
+@pytest.mark.parametrize(
+    "source, target",
+    [("i8", "i4"), ("i4", "i8"), ("ui8", "ui4"), ("i32", "i4"), ("ui4", "i32"), ("i4", "ui4"), ("i4", "i2"),
+     ("ui2", "i4"), ("i2", "i16"), ("f8E4M3FN", "i8"), ("f8E5M2", "i4"), ("i4", "f8E4M3FN"), ("f8E4M3FN", "f8E5M2"),
+     ("f8E5M2", "i32")],
+)  # fmt: skip
+def test_bits_as_another_type(source: str, target: str) -> None:
+    widths = [8 if kind.startswith("f8") else int(kind.lstrip("ui")) for kind in (source, target)]
+    per = max(widths) // min(widths)
+    shapes = ["6x8", f"6x8x{per}"] if widths[0] > widths[1] else [f"6x8x{per}", "6x8"]
+    shapes = ["6x8", "6x8"] if per == 1 else shapes
+    types = [f"tensor<{shape}x{kind}>" for shape, kind in zip(shapes, (source, target))]
+    f = smelt.from_stablehlo(f"""func.func @main(%x: {types[0]}) -> {types[1]} {{
+  %0 = stablehlo.bitcast_convert %x : ({types[0]}) -> {types[1]}
+  return %0 : {types[1]}
+}}""")
+    dims = [tuple(map(int, shape.split("x"))) for shape in shapes]
+    x = _array(source, int(np.prod(dims[0]))).reshape(dims[0])
+    found = np.array(f(x))
+    assert found.shape == dims[1]
+    np.testing.assert_array_equal(_bits(found, widths[1]), _bits(x, widths[0]))
+    np.testing.assert_array_equal(np.array(smelt.compile(f)(smelt.array(x))), found)

@@ -117,3 +117,9 @@ def test_passes_that_change_nothing() -> None:
     assert not differences(text.parse(source), module)
     Pipeline.parse("canonicalize,cse,dce").run(module)
     assert differences(text.parse(source), module)
+
+
+def test_what_is_written_on_a_function() -> None:
+    first = chain("exp")
+    second = first.replace(" {\n", ' attributes {smelt.note = "kept"} {\n', 1)
+    assert told(first, second) == ["@main: 1 ops the same, 1 changed", '~ smelt.note None → "kept"']

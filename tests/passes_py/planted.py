@@ -16,8 +16,8 @@ from smelt.passes import Pass, register_pass
 from smelt.passes.rewrite import rebuild
 from smelt.passes.rewrites import number_of
 
-#: The op that becomes another value, the rule, and an expression of x, f32[4,6].
-Planted = tuple[str, Callable[[Builder, OpView, Sequence[Value]], "Value | None"], Callable[[Any], Any]]
+#: The op that becomes other values, the rule, and an expression of x, f32[4,6].
+Planted = tuple[str, Callable[[Builder, OpView, Sequence[Value]], Any], Callable[[Any], Any]]
 
 
 def _full(b: Builder, x: Value, value: float) -> Value:
@@ -59,6 +59,57 @@ def _by_exponentials(b: Builder, op: OpView, x: Sequence[Value]) -> Value:
     return (e - 1) / (e + 1)
 
 
+def _transposes(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    inner = x[0].defined_by("transpose")
+    if inner is None:
+        return None
+    first, second = inner.attrs["permutation"], op.attrs["permutation"]
+    found = b.transpose(inner.operands[0], permutation=tuple(second[axis] for axis in first))
+    return found if found.shape == op.results[0].shape else None
+
+
+def _sides(b: Builder, op: OpView, x: Sequence[Value]) -> Value:
+    return b.emit(op.op, x, {**op.attrs, "low": op.attrs["high"], "high": op.attrs["low"]})[0]
+
+
+def _through_half(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    inner = x[0].defined_by("convert")
+    return inner.operands[0] if inner and inner.operands[0].dtype == op.results[0].dtype else None
+
+
+def _same_but_for_attributes(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    for reader in x[0].users:
+        if reader.name == op.name and reader.attrs != op.attrs:
+            return reader.results[0]
+    return None
+
+
+def _of_square_matrices(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    axes = op.attrs["rhs_contracting"]
+    if len(set(x[1].shape)) > 1 or x[1].ndim != 2 or len(axes) != 1:
+        return None
+    return b.emit(op.op, x, {**op.attrs, "rhs_contracting": (1 - axes[0],)})[0]
+
+
+def _overwritten(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    return b.emit(op.op, x, {**op.attrs, "mode": "set"})[0] if op.attrs["mode"] == "add" else None
+
+
+def _branches(b: Builder, op: OpView, x: Sequence[Value]) -> Sequence[Value]:
+    return b.clone(op, [b.logical_not(x[0]), *x[1:]])
+
+
+def _times_and_by(b: Builder, op: OpView, x: Sequence[Value]) -> Value | None:
+    product = x[0].defined_by("mul")
+    same = product is not None and number_of(product.operands[1]) == number_of(x[1]) is not None
+    return product.operands[0] if product and same else None
+
+
+def _truncated(b: Builder, op: OpView, x: Sequence[Value]) -> Value:
+    quotient = b.convert(x[0], dtype=smelt.float32) / b.convert(x[1], dtype=smelt.float32)
+    return b.convert(quotient, dtype=x[0].dtype)
+
+
 PLANTED: dict[str, Planted] = {
     "the sign of zero": ("sub", _product_with_zero, lambda x: x * 0 - x),
     "infinities": ("sub", lambda b, op, x: b.zeros_like(x[0]) if x[0] == x[1] else None, lambda x: x - x),
@@ -80,6 +131,29 @@ PLANTED: dict[str, Planted] = {
     "the ends of integers": (
         "greater", lambda b, op, x: b.greater(x[0] - x[1], b.zeros_like(x[0])) if x[0].dtype.is_integer else None,
         lambda x: smelt.where(x.astype(smelt.int32) > x[::-1].astype(smelt.int32), x, 7.0),
+    ),
+    "the order of axes": (
+        "transpose", _transposes,
+        lambda x: x.reshape(2, 2, 3, 2).transpose(1, 0, 2, 3).transpose(0, 3, 2, 1).reshape(4, 6),
+    ),
+    "indices from the end": ("select", lambda b, op, x: x[2] if x[2].dtype.is_integer else None,
+                             lambda x: x[smelt.arange(4) - 2]),
+    "sides of a padding": ("pad", _sides, lambda x: smelt.pad(x, ((1, 0), (0, 2)))[:4, :6]),
+    "a detour by fewer bits": ("convert", _through_half, lambda x: x.astype(smelt.float16).astype(smelt.float32)),
+    "attributes": (
+        "cumsum", _same_but_for_attributes, lambda x: smelt.cumsum(x, axis=0) - smelt.cumsum(x, axis=1)
+    ),
+    "the other axis": ("dot_general", _of_square_matrices, lambda x: x @ (x.T @ x + smelt.arange(6))),
+    "duplicates": ("scatter", _overwritten, lambda x: x.at[smelt.arange(4) // 2].add(x)),
+    "branches": (
+        "cond", _branches, lambda x: smelt.cond(x.sum() > 0, lambda x: x * 2, lambda x: smelt.sin(x), x)
+    ),
+    "integers that wrap": (
+        "floor_divide", _times_and_by, lambda x: (x.astype(smelt.int32) * 65536 // 65536).astype(smelt.float32)
+    ),
+    "the sign of a quotient": (
+        "floor_divide", lambda b, op, x: _truncated(b, op, x) if x[0].dtype.is_integer else None,
+        lambda x: ((x * 10).astype(smelt.int32) // 3).astype(smelt.float32),
     ),
 }  # fmt: skip
 _W = smelt.array(np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32))
@@ -130,7 +204,7 @@ def _register(name: str) -> None:
                 if found is None:
                     return b.clone(op, operands)
                 statistics["planted"] += 1
-                return [found]
+                return [found] if isinstance(found, Value) else found
 
             for operation in list(functions(module).values()):
                 rebuild(module, read_function(operation), visit)

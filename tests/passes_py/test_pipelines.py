@@ -267,6 +267,38 @@ def test_analyses_are_kept_until_something_changes() -> None:
     assert analysis_of(module, "counting") == 4 and len(asked) == 3
 
 
+def test_a_pass_of_others_that_forgets_to_count() -> None:
+    """What it has changed is seen all the same: analyses are asked anew, and a fixpoint goes on."""
+
+    @register_pass("forgetful")
+    @dataclass(frozen=True)
+    class Forgetful(Pass):
+        def run(self, module: Any, statistics: Counter) -> None:
+            for operation in list(functions(module).values()):
+                unread = [op for op in read_function(operation).ops if not any(r.users for r in op.results)]
+                for op in unread[-1:]:
+                    if op.results[0] not in read_function(operation).returns:
+                        op.erase()
+
+    @register_pass("careless")
+    @dataclass(frozen=True)
+    class Careless(Forgetful):
+        only_looks: ClassVar[bool] = True
+
+    source = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = "smelt.sin"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = "smelt.cos"(%1) : (tensor<4xf32>) -> tensor<4xf32>
+      return %x : tensor<4xf32>
+    }"""
+    pipeline = "analyze{of=liveness},forgetful,analyze{of=liveness},fixpoint(forgetful),analyze{of=liveness}"
+    records = Pipeline.parse(pipeline).run(text.parse(source))
+    assert [r.report[-9:].strip() for r in records if r.name == "analyze"] == ["in 3 ops", "in 2 ops", "in 0 ops"]
+    with pytest.raises(PipelineError, match="it only looks, by its own word, and has changed the module; in the pass"):
+        Pipeline.parse("careless").run(text.parse(source))
+
+
 REPORTS = {
     "users": "@main %0: mul, add, returned\n@main %1: add\n@main %2: reshape\n@main %3: nobody, returned",
     "liveness": "@main: at most 96 bytes at add, in 4 ops",

@@ -53,3 +53,15 @@ def test_the_commands(tmp_path, capsys) -> None:
     message = ["--message", f"{pass_of(name)} changed a value"]
     assert cli.main(["reduce", str(path), "-o", str(small), *message, "--", "smelt", "verify", "{}", pipeline]) == 0
     assert count_ops(small.read_text()) <= 5
+
+
+@pytest.mark.parametrize("around", ["in a loop", "with its derivative"])
+def test_a_difference_shows_what_the_pass_did(tmp_path, capsys, around) -> None:
+    """And not that loops run functions in which something is different."""
+    before, after, name = tmp_path / "a.mlir", tmp_path / "b.mlir", "sides of a padding"
+    before.write_text(source_of(name, around))
+    assert opt.main([str(before), f"--{pass_of(name)}", "-o", str(after)], isolate=False) == 0
+    assert cli.main(["diff", str(before), str(after)], isolate=False) == 1
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert lines[0].startswith("@lambda_: " if around == "in a loop" else "@main: ") and lines[1:]
+    assert all(line.startswith("  ~ pad(") and ": high (" in line for line in lines[1:]), lines

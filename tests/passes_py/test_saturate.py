@@ -14,7 +14,7 @@ from smelt.ir.builder import functions, read_function
 from smelt.ir.errors import PipelineError
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.op import registry
-from smelt.passes import Pipeline
+from smelt.passes import Pipeline, remarks
 from smelt.passes.kernels.cost import operations
 from smelt.passes.rewrites import Attr, RewriteSet, Rule, Term, computed, ops, sets
 from smelt.passes.rewrites.checking import check
@@ -125,6 +125,20 @@ def test_an_explosion_ends_at_the_limit(trial: RewriteSet) -> None:
     Pipeline.parse("saturate{set=trial rounds=50 max-nodes=300}").run(text.parse(source))
     with pytest.raises(PipelineError, match="no set of rewrites 'none'"):
         Pipeline.parse("saturate{set=none}").run(text.parse(source))
+
+
+def test_it_says_what_it_did_and_which_limit_it_met() -> None:
+    arguments = [smelt.zeros(shape) for shape in ((32, 32), (32, 32), (32,))]
+    lowered = smelt.compile(lambda a, b, v: (a @ b) @ v).trace(*arguments).lower()
+    source, told = text.to_text(lowered.module, locations=True), []
+    for options in "", "{max-ops=1}", "{rounds=1}", "{max-nodes=5}":
+        with remarks.collected() as found:
+            Pipeline.parse(f"canonicalize,saturate{options}").run(text.parse(source))
+        told.append([(r.kind, r.rule, r.function) for r in found if r.pass_name == "saturate"])
+        assert all(r.line for r in found if r.pass_name == "saturate")
+    limit = ("analysis", "limits", "main")
+    better = ("passed", "cheaper", "main")
+    assert told == [[better], [("missed", "max-ops", "main")], [limit, better], [limit]]
 
 
 def test_attributes_may_be_numbers_and_computed(trial: RewriteSet) -> None:

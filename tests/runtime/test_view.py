@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_stages_and_lines(program):
 def test_costs_are_those_of_the_compiler(program):
     data, cost = data_of(program.view())["cost"], program.cost()
     assert [s["name"] for s in data["steps"]] == [s.name for s in cost.steps]
-    assert data["moved"] == cost.step_bytes and data["peak"] == cost.peak_bytes
+    assert data["bytes"] == cost.step_bytes and data["moved"] == cost.moved_bytes and data["peak"] == cost.peak_bytes
     assert data["arena"] == program.executable.arena_bytes == cost.arena_bytes
     assert max(x["offset"] + x["nbytes"] for x in data["lifetimes"]) <= cost.arena_bytes
     for x in data["lifetimes"]:  # no two that live at once share memory
@@ -263,6 +264,83 @@ def test_its_script_runs(program, tmp_path):
     assert done.stdout.split() == [
         '["ab-c+xd","+a+b","abc","-xaby"]', "[[0,2],[1,null],[null,3],[null,null],[3,0]]"
     ], done.stderr  # fmt: skip
+
+
+TABS = """{
+const shown = {};
+for (const button of [...nav.children]) {
+  button.click();
+  shown[button.textContent] = [...main.children].find(e => e.attributes.id === "tab-" + button.textContent);
+}
+const texts = e => e.querySelectorAll("tr").map(row => row.children.map(c => c.textContent));
+const kernels = texts(shown.Kernels);
+for (const e of [...shown.Kernels.all(), ...shown.Stages.all()]) if (e.listeners.click) e.click();
+const opened = shown.Graph.querySelectorAll("g").filter(g => g.listeners.click).length;
+const boxes = shown.Memory.querySelectorAll("rect").length;
+console.log(JSON.stringify({ summary: named.summary.textContent, kernels, passes: texts(shown.Passes),
+  remarks: texts(shown.Remarks), facts: shown.Kernels.querySelector(".facts").textContent, opened, boxes,
+  graph: shown.Graph.querySelectorAll("title").map(t => t.textContent), tabs: Object.keys(shown),
+  code: shown.Code.textContent.length }));
+}
+"""
+
+
+def shown_by(page: str, tmp_path) -> dict:
+    """What the page's script shows in each tab, as texts; all that can be clicked is."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no JavaScript engine here")
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    file = tmp_path / "page.js"
+    file.write_text(Path(__file__).with_name("dom.js").read_text() + script + TABS)
+    done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_shown_are_the_numbers_of_the_compiler(tmp_path):
+    """Of a program with loops, and with products of several shapes, which are one op."""
+
+    def f(w, u, xs):
+        def step(h, x):
+            h = smelt.tanh(h @ w + x @ u)
+            return h, h.sum()
+
+        h, sums = smelt.scan(step, smelt.zeros((96, 128)), xs)
+        return (h @ w).sum() + (h.T @ h / 2).max() + sums.sum()
+
+    def gradients(w, u, xs):
+        return smelt.grad(f, argnums=(0, 1))(w, u, xs)
+
+    program = program_of(gradients, smelt.ones((128, 128)), smelt.ones((32, 128)), smelt.ones((5, 96, 32)))
+    cost, found = program.cost(), shown_by(program.view(), tmp_path)
+    assert found["tabs"] == ["Stages", "Kernels", "Graph", "Memory", "Passes", "Code", "Remarks"]
+    assert found["code"] > 500
+    rows = found["kernels"][1:]
+    assert [row[:3] for row in rows] == [[s.name, s.kind, str(s.times)] for s in cost.steps]
+    assert [row[3:5] for row in rows] == [[scaled(s.least_bytes), scaled(s.moved_or_least)] for s in cost.steps]
+    assert f"{scaled(cost.moved_bytes)}B moved" in found["summary"] and f"{scaled(cost.step_bytes)}B" in found["facts"]
+    library = [s for s in cost.steps if s.kind == "library"]
+    assert len({s.least_bytes for s in library}) > 1 and all(s.bytes_moved == s.least_bytes for s in library)
+    records = program.executable.records
+    assert [row[:2] for row in found["passes"][1:]] == [[r.stage, f"{r.seconds * 1e3:.2f}"] for r in records]
+    changed = {row[0] for row in found["passes"][1:] if not row[3].endswith("changed nothing")}
+    assert changed == set(program.executable.passed.names) - program.executable.passed.unchanged - {"graph"}
+    assert found["boxes"] == len(cost.lifetimes) > 0
+    drawn = [node.split(" : ")[0] for node in found["graph"]]
+    assert {"w", "u", "xs", "scan"} <= set(drawn)
+    assert found["opened"] == sum(s.kind != "library" and s.times == 1 for s in cost.steps) + drawn.count("scan")
+    texts = {(r.kind, r.rule, r.text) for r in program.remarks()}
+    assert {(row[1], row[2], row[4]) for row in found["remarks"][1:]} == texts
+    assert any("scan is no kernel: what it runs are kernels" in text for _, _, text in texts)
+
+
+def scaled(number: float) -> str:
+    """As the page writes numbers."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{float(f'{number / limit:.3g}'):g} {prefix}"
+    return f"{number:g} "
 
 
 @pytest.fixture(scope="module")

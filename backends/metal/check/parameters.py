@@ -32,6 +32,8 @@ _BUILTINS = {
     "fragment": {**FRAGMENT_TYPES, **{name: PARAMETER_TYPES[name] for name in FRAGMENT_THREADS}},
 }
 _POINTERS = ("POINTER", "LVALUEREFERENCE")
+#: What clang calls memory to which no structure in device or constant memory may point.
+_ELSEWHERE = {"__private": "thread", "__local": "threadgroup"}
 _ARRAYS = ("CONSTANTARRAY", "INCOMPLETEARRAY", "DEPENDENTSIZEDARRAY")
 #: Members of one structure that have numbers of their own.
 _NUMBERED_MEMBERS = frozenset({"id", "attribute", "color"})
@@ -141,6 +143,10 @@ class _Parameters:
         if pointee is not None and pointee.kind.name == "POINTER":
             message = f"parameter '{cursor.spelling}' is a pointer to a pointer; put the inner one into a structure"
             self.error(cursor, message)
+            return
+        found = None if pointee is None or "__local" in pointee.spelling else _misplaced(pointee)
+        if found is not None:
+            self.error(cursor, f"parameter '{cursor.spelling}' has a structure in memory: {found}")
 
     def attribute(
         self, cursor: Any, attribute: str, arguments: str, resource: _Resource | None, found: list[tuple[str, str]]
@@ -266,6 +272,32 @@ def _pointee(kind: Any) -> Any:
     if canonical.kind.name in _ARRAYS:
         return canonical.element_type
     return canonical.get_pointee() if canonical.kind.name in _POINTERS else None
+
+
+def _misplaced(kind: Any, in_union: bool = False, seen: frozenset[str] = frozenset()) -> str | None:
+    """What a structure in device or constant memory has that may not stand there; None: nothing. It may have pointers
+    to memory of these two, outside of unions."""
+    canonical = kind.get_canonical()
+    while canonical.kind.name in _ARRAYS:
+        canonical = canonical.element_type.get_canonical()
+    if canonical.kind.name != "RECORD" or canonical.spelling in seen:
+        return None
+    seen |= {canonical.spelling}
+    declared = canonical.get_declaration()
+    in_union |= declared.kind.name == "UNION_DECL"
+    members = [("", c.type) for c in declared.get_children() if c.kind.name == "CXX_BASE_SPECIFIER"]
+    for name, member in [*members, *((f.spelling, f.type) for f in canonical.get_fields())]:
+        target = member.get_canonical().get_pointee() if member.get_canonical().kind.name in _POINTERS else None
+        if target is not None:
+            space = next((metal for clang, metal in _ELSEWHERE.items() if clang in target.spelling), None)
+            if space is not None:
+                return f"'{name}' points to {space} memory: only pointers to device and constant memory may stand there"
+            if in_union:
+                return f"the pointer '{name}' is in a union: a structure with pointers in memory may have none"
+        found = _misplaced(member if target is None else target, in_union and target is None, seen)
+        if found is not None:
+            return found
+    return None
 
 
 def type_name(kind: Any) -> str:

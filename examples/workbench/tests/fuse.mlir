@@ -2,7 +2,7 @@
 // RUN: smelt-opt %s --fuse | filecheck %s --check-prefix=OWN
 // OWN-COUNT-1: call @
 // OWN-NOT: call @
-// CHECK: it would compute by 4 ops, of 3
+// CHECK: the kernel would compute 4 ops, more than 3
 // CHECK-COUNT-2: call @
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "smelt.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>

@@ -14,5 +14,5 @@ def may_join(kernel: Group, candidate: Candidate) -> Reason | None:
     """As smelt's own, as long as the kernel computes little."""
     ops = sum(op.op.flops > 0 for op in (*kernel.ops, *candidate.ops))
     if ops > MOST:
-        return Reason("workbench-short", "it would compute by {ops} ops, of {most}", ops=ops, most=MOST)
+        return Reason("workbench-short", "the kernel would compute {ops} ops, more than {most}", ops=ops, most=MOST)
     return fewest_bytes(kernel, candidate)

@@ -11,10 +11,10 @@ rewrites = RewriteSet("workbench", "Softsigns, exponentials and factors.")
 
 
 @condition
-def positive(c: Value) -> bool:
-    """Whether the number that fills a value is more than zero, and finite."""
+def enlarges(c: Value) -> bool:
+    """Whether the number that fills a value is at least one, and finite: no product with it rounds to zero."""
     value = number_of(c)
-    return not isinstance(value, complex) and 0 < value < float("inf")
+    return not isinstance(value, complex) and 1 <= value < float("inf")
 
 
 @rewrites.rewrite
@@ -31,8 +31,9 @@ def softsign_of_neg(x: Term) -> Rule:
 
 @rewrites.rewrite
 def scaled_maximum(x: Term, y: Term, c: Const) -> Rule:
-    """max(x · c, y · c) → max(x, y) · c, where c is positive."""
-    return (ops.maximum(x * c, y * c) >> ops.maximum(x, y) * c).when(x.is_float & positive(c))
+    """max(x · c, y · c) → max(x, y) · c, where c is one or more. (With a smaller one both may round to zeros, of which
+    the maximum takes the first, whatever their signs.)"""
+    return (ops.maximum(x * c, y * c) >> ops.maximum(x, y) * c).when(x.is_float & enlarges(c))
 
 
 @rewrites.rewrite(reals=True)

@@ -189,3 +189,38 @@ struct Z {
     Z(float a) : re(a) {}
     Z(float b) : re(b) {}  // error: redeclared
 };
+//// a structure in memory with pointers to device and constant memory, also to structures like it
+struct Node { device Node* next; constant float* scale; device float* x; };
+kernel void k(constant Node& list [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    list.x[i] = list.next->x[i] * list.scale[0];
+}
+//// a structure in thread memory may point there
+struct View { thread float* x; };
+kernel void k(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    float value = y[i];
+    View view{&value};
+    y[i] = view.x[0] + 1;
+}
+//// a structure in memory with a pointer to thread memory
+struct View { thread float* x; };
+kernel void k(constant View& view [[buffer(0)]],  // error: 'x' points to thread memory
+              device float* y [[buffer(1)]]) { y[0] = view.x[0]; }
+//// ... to threadgroup memory
+struct View { threadgroup float* x; };
+kernel void k(device View* view [[buffer(0)]],  // error: 'x' points to threadgroup memory
+              device float* y [[buffer(1)]]) { y[0] = view[1].x[0]; }
+//// ... in a base, an array and a template
+template <typename T> struct View { thread T* x; };
+struct Views { View<float> all[2]; };
+struct More : Views { float y; };
+kernel void k(constant More& more [[buffer(0)]],  // error: 'x' points to thread memory
+              device float* y [[buffer(1)]]) { y[0] = more.all[0].x[0]; }
+//// ... behind a pointer that may stand there
+struct View { thread float* x; };
+struct Views { device View* view; };
+kernel void k(constant Views& views [[buffer(0)]],  // error: 'x' points to thread memory
+              device float* y [[buffer(1)]]) { y[0] = views.view->x[0]; }
+//// ... in a union
+struct View { union { device float* x; ulong address; }; };
+kernel void k(constant View& view [[buffer(0)]],  // error: the pointer 'x' is in a union
+              device float* y [[buffer(1)]]) { y[0] = view.x[0]; }
