@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smelt.backends.strided import Laid
+from smelt.backends.strided import Laid, merged
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Elementwise, Reduction
@@ -90,18 +90,8 @@ class Product(NamedTuple):
 
     def matrices(self) -> list[Loop] | None:
         """One loop for each kind of axis; None where the axes of one lie in no such way."""
-        found = []
-        for loops in self:
-            merged = Loop(1, 0, 0)
-            for loop in loops:
-                if loop.extent == 1:
-                    continue
-                fits = merged.left == loop.extent * loop.left and merged.right == loop.extent * loop.right
-                if merged.extent > 1 and not fits:
-                    return None
-                merged = Loop(merged.extent * loop.extent, loop.left, loop.right)
-            found.append(merged)
-        return found
+        parts = [merged((n, (left, right)) for n, left, right in loops) or [(1, (0, 0))] for loops in self]
+        return None if any(len(part) > 1 for part in parts) else [Loop(n, *steps) for [(n, steps)] in parts]
 
 
 def product_of(
