@@ -400,6 +400,11 @@ def of_kind(op: Op, kind: type[K]) -> K:
 T = TypeVar("T")
 
 
+def shifted(axes: Ints, inserted: int) -> Ints:
+    """Axes after a new axis was inserted at `inserted`."""
+    return tuple(a + (a >= inserted) for a in axes)
+
+
 def only(given: Sequence[T | None]) -> T:
     """The one that is there, of tangents, cotangents or batch axes: for ops where there can be but one.
 

@@ -30,6 +30,7 @@ from ..op import (
     require,
     require_axes,
     require_dtype,
+    shifted,
 )
 from ..symbolic import has_symbol
 
@@ -162,9 +163,9 @@ class DotGeneral(Contraction, name="dot_general"):
         """One more batch axis, or one more free axis where only one operand is batched: nothing moves."""
         (lhs, rhs), (i, j) = operands, dims
         if i is not None:
-            lhs_contracting, lhs_batch = _shift(lhs_contracting, i), _shift(lhs_batch, i)
+            lhs_contracting, lhs_batch = shifted(lhs_contracting, i), shifted(lhs_batch, i)
         if j is not None:
-            rhs_contracting, rhs_batch = _shift(rhs_contracting, j), _shift(rhs_batch, j)
+            rhs_contracting, rhs_batch = shifted(rhs_contracting, j), shifted(rhs_batch, j)
         if i is not None and j is not None:
             lhs_batch, rhs_batch, out = (i, *lhs_batch), (j, *rhs_batch), 0
         elif i is not None:
@@ -299,11 +300,6 @@ def _as_matrices(op: DotGeneral, lhs: Ints, rhs: Ints, dtype: DType, **axes: Int
 def _free(ndim: int, batch: Ints, contracting: Ints) -> Ints:
     """The axes that are neither batch nor contracting, in order."""
     return tuple(a for a in range(ndim) if a not in batch and a not in contracting)
-
-
-def _shift(axes: Ints, inserted: int) -> Ints:
-    """Axes after a new axis was inserted at `inserted`."""
-    return tuple(a + (a >= inserted) for a in axes)
 
 
 def _restore(b: Builder, x: Value, axes: Ints) -> Value:

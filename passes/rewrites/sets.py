@@ -181,6 +181,11 @@ class RewriteSet:
             }
         return self._tables[key]
 
+    @property
+    def foreign(self) -> bool:
+        """Whether another package defines some of them."""
+        return any(not rewrite.definition.__module__.startswith("smelt.") for rewrite in self)
+
     def __iter__(self) -> Iterator[Rewrite]:
         return iter(self.rewrites.values())
 

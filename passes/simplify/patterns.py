@@ -278,12 +278,6 @@ def same_number(x: Value, y: Value) -> bool:
     return a is not None and b is not None and x.dtype is y.dtype and repr(a) == repr(b)
 
 
-def made_by(x: Value, name: str) -> OpView | None:
-    """The op that made `x` if it is called `name`, else None."""
-    owner = x.owner
-    return owner if owner is not None and owner.op.name == name else None
-
-
 def unit_free(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape without its axes of size one."""
     return tuple(d for d in shape if d != 1)
