@@ -63,20 +63,17 @@ class Product(NamedTuple):
     depth: list[Loop]
 
     @classmethod
-    def of(cls, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]) -> Product:
-        """That of a ``dot_general`` of arrays that lie there."""
-        (lhs, rhs), (left, right) = avals, [p.strides for p in places]
-        batch, depth = (
-            [Loop(lhs.shape[i], left[i], right[j]) for i, j in zip(attrs[f"lhs_{name}"], attrs[f"rhs_{name}"])]
-            for name in ("batch", "contracting")
-        )
-        alone = [
-            [a for a in range(x.ndim) if a not in (*attrs[f"{side}_batch"], *attrs[f"{side}_contracting"])]
-            for x, side in ((lhs, "lhs"), (rhs, "rhs"))
-        ]
-        rows = [Loop(lhs.shape[a], left[a], 0) for a in alone[0]]
-        columns = [Loop(rhs.shape[a], 0, right[a]) for a in alone[1]]
-        return cls(batch, rows, columns, depth)
+    def of(
+        cls, op: DotGeneral, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+    ) -> Product:  # fmt: skip
+        """That of arrays that lie there."""
+
+        def loop(axes: tuple[int | None, int | None]) -> Loop:
+            left, right = (0 if a is None else p.strides[a] for p, a in zip(places, axes))
+            return Loop(next(x.shape[a] for x, a in zip(avals, axes) if a is not None), left, right)
+
+        lhs, rhs = avals
+        return cls(*([loop(axes) for axes in part] for part in op.loops(lhs.ndim, rhs.ndim, **attrs)))
 
     @property
     def size(self) -> int:
@@ -100,7 +97,7 @@ def product_of(
     """A product of matrices as a sum along the last axes of its space; None for other ops, and where tiles pay."""
     if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
         return None
-    product = Product.of(attrs, avals, places)
+    product = Product.of(op, attrs, avals, places)
     if not product.size or (product.size > MOST_WORK and not product.has_vector):
         return None
     space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from ..builder import Builder, Value
     from ..dtypes import DType
 
+    Both = Sequence[tuple[int, int]]
+    Either = Sequence[tuple[int | None, int | None]]
+
 
 class DotGeneral(Contraction, name="dot_general"):
     """Products summed over the contracting axes, for each index of the batch axes.
@@ -240,6 +243,15 @@ class DotGeneral(Contraction, name="dot_general"):
         batch, contracting = (tuple(permutation[a] for a in axes[f"{side}_{what}"]) for what in ("batch", "contracting"))
         free = [permutation[a] for a in _free(len(permutation), axes[f"{side}_batch"], axes[f"{side}_contracting"])]
         return {**axes, f"{side}_batch": batch, f"{side}_contracting": contracting} if free == sorted(free) else None
+
+    def loops(
+        self, lhs: int, rhs: int, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> tuple[Both, Either, Either, Both]:
+        """The axes of operands of so many, as loops over batches, rows, columns and what is summed: each the axes of
+        both operands along which it goes, None for one where it stays."""
+        rows, columns = _free(lhs, lhs_batch, lhs_contracting), _free(rhs, rhs_batch, rhs_contracting)
+        batch, depth = list(zip(lhs_batch, rhs_batch)), list(zip(lhs_contracting, rhs_contracting))
+        return batch, [(a, None) for a in rows], [(None, a) for a in columns], depth
 
     def summed(self, **axes: Any) -> tuple[Ints, Ints] | None:
         """The axes of both operands that are summed over; None where they have others in common."""
