@@ -104,8 +104,9 @@ def met(order: Iterable[Node | RecordedNode]) -> Met:
 
 def plan_of_ops(ops: OpProgram | None, device: Device) -> Timed:
     """The plan of what runs op by op; None: nothing does."""
-    can = ops is not None and _may_plan(device) and device_plan.can_run(ops, device)
-    return Timed(DevicePlan(ops, device) if ops is not None and can else None, device)
+    if ops is None or not (_may_plan(device) and device_plan.can_run(ops, device)):
+        return Timed(None, device)
+    return Timed(DevicePlan(ops, device), device)
 
 
 def plan_of(
