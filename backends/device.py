@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from smelt.ir import locks
 from smelt.ir.entry_points import load, offered
-from smelt.ir.errors import ArgumentTypeError, DeviceError, SmeltError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, DeviceError, SmeltError, at_user_line, did_you_mean, shown
 
 if TYPE_CHECKING:
     from .buffer import Memory
@@ -306,13 +306,12 @@ def registered_device(name: str) -> Device:
 
 def unknown(name: Any) -> str:
     """What to say where there is no device called `name`."""
-    from difflib import get_close_matches
-
     hint = ""
     if isinstance(name, str) and name in registered and registered[name].missing:
         hint = f"; {registered[name].missing}"
-    elif isinstance(name, str) and (near := get_close_matches(name, devices, n=1)):
-        hint = f"; did you mean {near[0]}?"
+    elif isinstance(name, str):
+        of_kind = [f"; {d.name}: {d.missing}" for d in registered.values() if d.kind == name and d.missing]
+        hint = "".join(of_kind) or did_you_mean(name, devices)
     return f"smelt: there is no device {shown(name)}{hint} (devices: {', '.join(devices)})"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from smelt.ir.aval import Aval
 from smelt.ir.builder import function_named
-from smelt.ir.errors import IRError, PipelineError
+from smelt.ir.errors import IRError, PipelineError, did_you_mean, shown
 from smelt.ir.interpreter import Interpreter
 
 from .buffer import Buffer, Memory
@@ -102,7 +102,8 @@ class Executable:
             return self.texts[stage]()
         found = self.passed.text(stage) if self.passed else None
         if found is None:
-            raise PipelineError(f"there is no stage {stage!r}; stages: {', '.join(self.stages)}")
+            hint = did_you_mean(stage, self.stages)
+            raise PipelineError(f"there is no stage {shown(stage)}{hint}; stages: {', '.join(self.stages)}")
         return found
 
     def as_short_text(self, stage: str, lines: bool = False) -> str:

@@ -144,8 +144,8 @@ class MemoryKernel(FusionKernel):
 
         return look_up
 
-    def bitcast_storage(self, x: Scalar, dtype: DType, source: DType | None = None) -> Scalar:
-        source = source or self.source_dtype or x.dtype
+    def bitcast_storage(self, x: Scalar, dtype: DType) -> Scalar:
+        source = self.source_dtype or x.dtype
         raw = self.to_storage(x, source)
         if self.storage(source) != self.storage(dtype):
             raw = self.emit("arith.bitcast", [raw], [self.shaped(self.storage(dtype))]).result

@@ -51,6 +51,9 @@ class Pool:
         outside: bytes of arrays besides those of the pool that count, as far as they are known.
     """
 
+    #: Where its memory is, for errors.
+    where = ""
+
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self.outside = 0
@@ -89,7 +92,7 @@ class Pool:
     def why_limited(self, nbytes: int, active: int) -> str:
         """What to say when the limit allows no more."""
         return (
-            f"smelt was asked for {nbytes:,} bytes; {active:,} are in use and the limit, set by "
+            f"smelt was asked for {nbytes:,} bytes{self.where}; {active:,} are in use and the limit, set by "
             f"smelt.set_memory_limit, is {self.limit:,}"
         )
 

@@ -8,7 +8,7 @@ for all columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -179,9 +179,30 @@ def _strides(x: np.ndarray, space: tuple[int, ...], axes: int, full: bool, is_co
     return tuple(found) if full else (*found[:kept], *[0] * axes)
 
 
+#: An extent, and how far neighbours are apart in each array.
+Loop = tuple[int, tuple[int, ...]]
+
+
+def merged(loops: Iterable[Loop]) -> list[Loop]:
+    """Nested loops as few: those of one step are none, and two that reach what one of both extents does are one.
+
+    >>> merged([(2, (12, 0)), (3, (4, 0)), (4, (1, 5))])
+    [(6, (4, 0)), (4, (1, 5))]
+    """
+    found: list[Loop] = []
+    for extent, steps in loops:
+        if extent == 1:
+            continue
+        if found and all(outer == extent * step for outer, step in zip(found[-1][1], steps)):
+            found[-1] = (found[-1][0] * extent, steps)
+        else:
+            found.append((extent, steps))
+    return found
+
+
 def collapsed(
     space: Sequence[int], axes: int, strides: Sequence[tuple[int, ...]]
-) -> list[tuple[int, tuple[int, ...]]] | None:  # fmt: skip
+) -> list[Loop] | None:  # fmt: skip
     """The axes of arrays as few loops: over rows, and last the loop over columns.
 
     Args:
@@ -192,19 +213,8 @@ def collapsed(
         Extents, each with the arrays' strides; None: columns take more than a loop.
     """
     kept = len(space) - axes
-    parts = []
-    for first, last in ((0, kept), (kept, len(space))):
-        loops: list[tuple[int, tuple[int, ...]]] = []
-        for axis in range(first, last):
-            extent, steps = space[axis], tuple([s[axis] for s in strides])
-            if extent == 1:
-                continue
-            if loops and all(outer == extent * step for outer, step in zip(loops[-1][1], steps)):
-                loops[-1] = (loops[-1][0] * extent, steps)
-            else:
-                loops.append((extent, steps))
-        parts.append(loops)
-    rows, columns = parts
+    loops = list(zip(space, zip(*strides)))
+    rows, columns = merged(loops[:kept]), merged(loops[kept:])
     if not axes:  # the last loop is over columns
         columns = [rows.pop()] if rows else []
     if len(columns) > 1:

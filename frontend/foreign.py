@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smelt.ir.errors import MissingNameError, at_user_line, shown
+from smelt.ir.errors import MissingNameError, at_user_line, did_you_mean, shown
 
 from .errors import __all__ as ERRORS
 
@@ -221,11 +221,6 @@ def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameErr
     for library, names in ({"SciPy": LINALG} if where == "smelt.linalg" else _LIBRARIES).items():
         if name in names:
             return MissingNameError(at_user_line(f"{where} has no {name!r}; what {library} calls so is {names[name]}"))
-    import difflib  # nobody needs it otherwise
-
     if name in ERRORS:
         return MissingNameError(at_user_line(f"{where} has no {name!r}; errors are in smelt.errors"))
-
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {where}.{near[0]}?" if near else ""
-    return MissingNameError(at_user_line(f"{where} has no {shown(name)}{hint}"))
+    return MissingNameError(at_user_line(f"{where} has no {shown(name)}{did_you_mean(name, known, f'{where}.')}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
@@ -41,7 +41,7 @@ def save(
 ) -> None:
     """See `smelt.save_gguf`; `opened` makes the file, with an end of its name."""
     for what, given in (("arrays", arrays), ("metadata", metadata), ("types", types)):
-        if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
+        if not isinstance(given, Mapping) or not all(isinstance(k, str) for k in given):
             raise TreeError(at_user_line(f"{_SAVE}: {what} must be a dict with names, is {shown(given)}"))
     values = {k: _value(k, v) for k, v in metadata.items()}
     found = {k: as_array(x) for k, x in arrays.items()}

@@ -163,7 +163,7 @@ def _write_npy(out: IO[bytes], host: np.ndarray) -> None:
 
 
 @explained
-def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[str, str] | None = None) -> None:
+def save_safetensors(file: File, arrays: Mapping[str, ArrayLike], metadata: Mapping[str, str] | None = None) -> None:
     """Write named arrays in the .safetensors format.
 
     Args:
@@ -181,12 +181,12 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
     >>> smelt.load(file)
     {'w': array([1, 2], dtype=int32)}
     """
-    if not isinstance(arrays, dict) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
+    if not isinstance(arrays, Mapping) or not all(isinstance(k, str) and k != "__metadata__" for k in arrays):
         raise TreeError(
             at_user_line(f"smelt.save_safetensors: needs a dict of arrays by name, got {shown(arrays)}")
         )
     if metadata is not None and (
-        not isinstance(metadata, dict) or not all(isinstance(t, str) for pair in metadata.items() for t in pair)
+        not isinstance(metadata, Mapping) or not all(isinstance(t, str) for pair in metadata.items() for t in pair)
     ):
         message = f"metadata must be a dict of texts, is {shown(metadata)}"
         raise TreeError(at_user_line(f"smelt.save_safetensors: {message}"))
@@ -203,10 +203,10 @@ def save_safetensors(file: File, arrays: dict[str, ArrayLike], metadata: dict[st
 @explained
 def save_gguf(
     file: File,
-    arrays: dict[str, ArrayLike],
-    metadata: dict[str, ArrayLike | str | list[str]] | None = None,
+    arrays: Mapping[str, ArrayLike],
+    metadata: Mapping[str, ArrayLike | str | list[str]] | None = None,
     *,
-    types: dict[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> None:
     """Write named arrays and metadata in the .gguf format.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .aval import Aval
-from .errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
+from .errors import ArgumentTypeError, AttributeValueError, at_user_line, did_you_mean, shown
 from .parameters import Parameters
 
 if TYPE_CHECKING:
@@ -112,9 +112,6 @@ def target_called(name: str) -> Target:
     """
     found = _targets.get(name)
     if found is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, _targets, n=1)
-        hint = f"did you mean {near[0]}?" if near else "import the package that registers it"
-        raise AttributeValueError(f"smelt.custom_call: no target is called {shown(name)}; {hint}")
+        hint = did_you_mean(name, _targets) or "; import the package that registers it"
+        raise AttributeValueError(f"smelt.custom_call: no target is called {shown(name)}{hint}")
     return found

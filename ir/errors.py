@@ -11,7 +11,7 @@ import functools
 import os
 import reprlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -320,6 +320,18 @@ def at_user_line(message: str) -> str:
 
 _shortened = reprlib.Repr()
 _shortened.maxother = _shortened.maxstring = _shortened.maxlong = 120
+
+
+def did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
+    """The end of a message about a name that nothing has: the known one that looks most like it, if one does.
+
+    >>> did_you_mean("sofmax", ["softmax", "sum"], "smelt.")
+    '; did you mean smelt.softmax?'
+    """
+    from difflib import get_close_matches  # nobody needs it otherwise
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {before}{near[0]}?" if near else ""
 
 
 def shown(value: object) -> str:

@@ -36,7 +36,16 @@ import numpy as np
 
 from .aval import Aval
 from .dtypes import DType
-from .errors import AttributeValueError, DTypeError, IRError, NotDifferentiableError, ShapeError, at_user_line, shown
+from .errors import (
+    AttributeValueError,
+    DTypeError,
+    IRError,
+    NotDifferentiableError,
+    ShapeError,
+    at_user_line,
+    did_you_mean,
+    shown,
+)
 from .parameters import Parameters
 
 if TYPE_CHECKING:
@@ -374,10 +383,7 @@ def get(name: str) -> Op:
     try:
         return _registry[name.removeprefix("smelt.")]
     except KeyError:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.removeprefix("smelt."), _registry, n=1)
-        hint = f"; did you mean smelt.{near[0]}?" if near else ""
+        hint = did_you_mean(name.removeprefix("smelt."), _registry, "smelt.")
         raise AttributeValueError(f"the smelt dialect has no op {name!r}{hint}") from None
 
 
@@ -398,6 +404,11 @@ def of_kind(op: Op, kind: type[K]) -> K:
 # What the rules of many ops share.
 
 T = TypeVar("T")
+
+
+def shifted(axes: Ints, inserted: int) -> Ints:
+    """Axes after a new axis was inserted at `inserted`."""
+    return tuple(a + (a >= inserted) for a in axes)
 
 
 def only(given: Sequence[T | None]) -> T:

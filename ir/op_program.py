@@ -44,12 +44,12 @@ def plain_rule(op: Op) -> Callable[..., Any] | None:
 
 
 def run_plain(
-    op: Op, operands: Sequence[np.ndarray], attrs: dict[str, Any], where: Any = None, reference: bool = False
+    op: Op, operands: Sequence[np.ndarray], attrs: dict[str, Any], where: Any = None
 ) -> Sequence[np.ndarray]:
     """`run_op`; call it under ``np.errstate(all="ignore")``."""
     rule = plain_rule(op)
     if rule is None or settings.check:
-        return run_op(op, operands, attrs, where, reference)
+        return run_op(op, operands, attrs, where)
     return (rule(op, *operands, **attrs),)
 
 

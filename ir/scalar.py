@@ -205,10 +205,10 @@ class ScalarBuilder(Protocol):
         """An op of the math dialect that every target has in hardware: floor, ceil, sqrt, absf, ..."""
 
     def minimum(self, x: Scalar, y: Scalar) -> Scalar:
-        """Smaller of two; NaN if either is NaN."""
+        """Smaller of two; NaN if either is NaN; of bools, whether both are true."""
 
     def maximum(self, x: Scalar, y: Scalar) -> Scalar:
-        """Larger of two; NaN if either is NaN."""
+        """Larger of two; NaN if either is NaN; of bools, whether one is true."""
 
     # Comparison and selection
 

@@ -273,6 +273,8 @@ class ScalarEmitter(ABC):
         if kind == "c":  # the first NaN, and the first of equal ones, as NumPy
             first = self.compare("ge" if stem == "max" else "le", x, y)
             return self.select(self.logical_or(self.isnan(x), first), x, y)
+        if kind == "b":
+            return x | y if stem == "max" else x & y
         if kind == "f":
             return self.op(f"arith.{stem}imumf", [x, y], x.dtype)
         return self.op(f"arith.{stem}{'si' if kind == 'i' else 'ui'}", [x, y], x.dtype)

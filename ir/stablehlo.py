@@ -207,7 +207,7 @@ def to_text(module: Any) -> str:
         return text.rstrip() + "\n"
 
 
-def to_bytecode(source: str, version: str | None = None) -> bytes:
+def to_bytecode(source: str) -> bytes:
     """A module's text as a portable artifact, readable by this version of StableHLO and all later ones.
 
     Ops of CHLO, which artifacts do not have, are expanded.
@@ -220,7 +220,7 @@ def to_bytecode(source: str, version: str | None = None) -> bytes:
     with mlir.lock:
         try:
             run(context(), module, "func.func(chlo-legalize-to-stablehlo)")
-            data: bytes = found.serialize_portable_artifact(module, version or found.get_current_version(), False)
+            data: bytes = found.serialize_portable_artifact(module, found.get_current_version(), False)
         except (RuntimeError, ValueError, mlir.ir.MLIRError) as error:
             raise IRError(f"StableHLO's serializer refuses the module: {error}") from None
     return data

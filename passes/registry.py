@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smelt.ir import locks
 from smelt.ir.entry_points import load, offered
-from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, PipelineError, SmeltError, at_user_line, did_you_mean, shown
 
 from .option_text import Unreadable, described, from_text, hints, spelled
 
@@ -217,10 +217,7 @@ def make(name: str, options: dict[str, str]) -> Pass:
 
 def _unknown(name: str, problems: list[str]) -> PipelineError:
     """The error about a name that no pass has; `problems`: what does not load, and may have had it."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, registry(), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(name, registry())
     lists = "".join(f"; {problem}" for problem in problems)
     return PipelineError(f"unknown pass {shown(name)}{hint} (`smelt-opt --list-passes` lists them){lists}")
 

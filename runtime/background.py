@@ -19,7 +19,6 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from smelt.backends.device import Device
@@ -279,15 +278,11 @@ def _least_busy() -> _Worker:
     return found
 
 
-def compile_in_background(
-    text: str, device: Device, located: Callable[[], str] | None = None, pipeline: str | None = None
-) -> Pending | None:  # fmt: skip
+def compile_in_background(text: str, device: Device) -> Pending | None:
     """Have a module compiled by another process, or find it compiled on disk.
 
     Args:
         text: the module before any pass, without locations: `ir.text.to_text`.
-        located: gives the same module with the user's lines, for errors of the program; None: it has none.
-        pipeline: passes instead of the device's own, as text.
 
     Returns:
         What says when the program is there. None where there is no background (programs of the device have no form
@@ -306,7 +301,7 @@ def compile_in_background(
     >>> program is None or len(program.kernels)
     1
     """
-    return submit(Recipe(text, device, located, pipeline))
+    return submit(Recipe(text, device))
 
 
 def wait_for_all(seconds: float) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import partial
 
 from .isolate import PARSING, Progress, run_isolated
 from .opt import describe
@@ -29,15 +28,11 @@ def check_metal(options: argparse.Namespace) -> int:
         include = [*([] if path == "-" else [os.path.dirname(path) or "."]), *options.include]
         arguments = (text, name, options, include)
         if options.isolate:
-            found = run_isolated(_job, arguments, options.parse_timeout, partial(_report, name))
+            found = run_isolated(_job, arguments, options.parse_timeout, name)
         else:
             found = _job(*arguments, lambda stage: None)
         code = max(code, found)
     return code
-
-
-def _report(name: str, message: str) -> None:
-    print(f"{name}: error: {message}", file=sys.stderr)
 
 
 def _read(path: str) -> str:

@@ -21,15 +21,7 @@ def diff(options: argparse.Namespace) -> int:
         return 2
     if not options.isolate:
         return _job(options, sources, lambda stage: None)
-
-    failed: list[str] = []
-
-    def report(message: str) -> None:
-        failed.append(message)
-        print(f"smelt diff: error: {message}", file=sys.stderr)
-
-    code = run_isolated(_job, (options, sources), options.parse_timeout, report)
-    return 2 if failed else code
+    return run_isolated(_job, (options, sources), options.parse_timeout, "smelt diff", failed=2)
 
 
 def _job(options: argparse.Namespace, sources: list[tuple[str, str]], progress: Progress) -> int:

@@ -21,13 +21,14 @@ def run_isolated(
     job: Job,
     arguments: tuple[Any, ...],
     parse_seconds: float,
-    report: Callable[[str], None],
+    name: str,
     stage_seconds: float | None = None,
+    failed: int = 1,
 ) -> int:
     """The exit code of ``job(*arguments, progress)``, run in a child process.
 
     A child that dies by a signal, still parses after `parse_seconds`, or is at any other stage for `stage_seconds`
-    (None: however long it takes) is reported and gives 1.
+    (None: however long it takes) is reported as an error of `name`, and gives `failed`.
     """
     import multiprocessing
 
@@ -46,8 +47,7 @@ def run_isolated(
             if not here.poll(seconds):
                 child.kill()
                 child.join()
-                report(f"{'the parser' if stage == PARSING else stage} was still busy after {seconds:g} s; gave up")
-                return 1
+                return _failed(name, stage, f"was still busy after {seconds:g} s; gave up", failed)
             stage = here.recv()
     except EOFError:
         pass
@@ -58,9 +58,12 @@ def run_isolated(
     child.join()
     code = child.exitcode or 0
     if code < 0:
-        what = "the parser" if stage == PARSING else stage
-        report(f"{what} crashed with {signal_name(-code)}")
-        return 1
+        return _failed(name, stage, f"crashed with {signal_name(-code)}", failed)
+    return code
+
+
+def _failed(name: str, stage: str, what: str, code: int) -> int:
+    print(f"{name}: error: {'the parser' if stage == PARSING else stage} {what}", file=sys.stderr)
     return code
 
 

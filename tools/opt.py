@@ -195,14 +195,11 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 
         options.pipeline = passes_of(source, name, options.pipeline, lambda words: parse_arguments(words).pipeline)
 
-    def report(message: str) -> None:
-        print(f"{name}: error: {message}", file=sys.stderr)
-
     if not isolate:
         return _job(options, source, name, lambda stage: None)
     with tempfile.TemporaryDirectory(prefix="smelt-opt-") as folder:
         options.reproducers = folder
-        code = run_isolated(_job, (options, source, name), options.parse_timeout, report, options.pass_timeout)
+        code = run_isolated(_job, (options, source, name), options.parse_timeout, name, options.pass_timeout)
         for file in sorted(os.listdir(folder)):
             kept = os.path.join(os.path.dirname(folder), f"{os.path.basename(folder)}-{file}")
             os.replace(os.path.join(folder, file), kept)

@@ -27,12 +27,8 @@ def run(options: argparse.Namespace) -> int:
 
     device_named(options.device or settings.device)
     name, source = (options.file, "") if _is_onnx(options) else read_source(options.file)
-
-    def report(message: str) -> None:
-        print(f"{name}: error: {message}", file=sys.stderr)
-
     if options.isolate:
-        return run_isolated(_job, (options, source, name), options.parse_timeout, report)
+        return run_isolated(_job, (options, source, name), options.parse_timeout, name)
     return _job(options, source, name, lambda stage: None)
 
 

@@ -28,12 +28,8 @@ def view(options: argparse.Namespace) -> int:
     if os.path.exists(options.target):
         if options.arguments:
             raise UsageError(f"{options.target} is a file or a folder of dumps, which takes no arguments")
-
-        def report(message: str) -> None:
-            print(f"{options.target}: error: {message}", file=sys.stderr)
-
         if options.isolate:
-            return run_isolated(_read, (options,), 600.0, report)
+            return run_isolated(_read, (options,), 600.0, options.target)
         return _read(options, lambda stage: None)
     if ":" not in options.target:
         raise UsageError(f"there is no file or folder {options.target!r}, and it is not MODULE:FUNCTION")

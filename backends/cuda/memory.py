@@ -35,6 +35,8 @@ def dlpack_device() -> tuple[int, int]:
 class CudaPool(pool.Pool):
     """The GPU's memory by size class. A block may be lent again at once: all launches go to one stream, in order."""
 
+    where = " on the GPU"
+
     def size_of(self, nbytes: int) -> int:
         return size_class(nbytes)
 
@@ -61,9 +63,6 @@ class CudaPool(pool.Pool):
             f"the GPU could not allocate {size_class(nbytes):,} bytes: of its {total:,} bytes {free:,} are free, and "
             f"smelt's arrays have {self.active_bytes:,}"
         )
-
-    def why_limited(self, nbytes: int, active: int) -> str:
-        return f"smelt was asked for {nbytes:,} bytes on the GPU; {active:,} are in use and the limit is {self.limit:,}"
 
 
 class CudaBlock:

@@ -115,7 +115,7 @@ class GpuKernel(MemoryKernel):
         self.gpu = module.gpu
         self._shared = 0  #: how many arrays of threadgroup memory there are
         self._largest = 0  #: see `reach`
-        self._ids: dict[Any, Scalar] = {}  #: positions, which are emitted once
+        self._ids: dict[str, Scalar] = {}  #: positions, which are emitted once
         self._quotients = Quotients(self)
 
     def _number(self, value: int) -> Any:
@@ -124,36 +124,36 @@ class GpuKernel(MemoryKernel):
 
     # Positions
 
-    def _at_entry(self, name: str, key: Any, **attrs: Any) -> Scalar:
+    def _at_entry(self, name: str, **attrs: Any) -> Scalar:
         """An op without operands, emitted once, where the kernel begins."""
-        if (name, key) not in self._ids:
+        if name not in self._ids:
             saved, self.ip = self.ip, mlir.ir.InsertionPoint.at_block_begin(self.entry)
-            self._ids[name, key] = Scalar(self, self.emit(name, [], [self.type(INDEX)], **attrs).result, INDEX)
+            self._ids[name] = Scalar(self, self.emit(name, [], [self.type(INDEX)], **attrs).result, INDEX)
             self.ip = saved
-        return self._ids[name, key]
+        return self._ids[name]
 
-    def _dimension(self, name: str, axis: int) -> Scalar:
-        return self._at_entry(name, axis, dimension=self.attr(f"#gpu<dim {'xyz'[axis]}>"))
+    def _along_x(self, name: str) -> Scalar:
+        return self._at_entry(name, dimension=self.attr("#gpu<dim x>"))
 
-    def thread(self, axis: int = 0) -> Scalar:
+    def thread(self) -> Scalar:
         """The thread's position in its threadgroup."""
-        return self._dimension("gpu.thread_id", axis)
+        return self._along_x("gpu.thread_id")
 
-    def group(self, axis: int = 0) -> Scalar:
+    def group(self) -> Scalar:
         """The threadgroup's position in the grid."""
-        return self._dimension("gpu.block_id", axis)
+        return self._along_x("gpu.block_id")
 
-    def grid_position(self, axis: int = 0) -> Scalar:
+    def grid_position(self) -> Scalar:
         """The thread's position in the grid."""
-        return self._dimension("gpu.global_id", axis)
+        return self._along_x("gpu.global_id")
 
     def lane(self) -> Scalar:
         """The thread's position in its simdgroup."""
-        return self._at_entry("gpu.lane_id", None)
+        return self._at_entry("gpu.lane_id")
 
     def simdgroup(self) -> Scalar:
         """The simdgroup's position in its threadgroup."""
-        return self._at_entry("gpu.subgroup_id", None)
+        return self._at_entry("gpu.subgroup_id")
 
     @contextmanager
     def named(self, name: str) -> Iterator[None]:

@@ -20,7 +20,8 @@ from ..lazy.build import build_module
 from ..lazy.graph import GraphFunction
 from ..transforms.recording import apply_function
 from . import rules as _rules  # fills the table
-from .reading import OpenAval, Reader
+from .reading import Reader
+from .translating import OpenAval
 
 __all__ = ["StablehloFunction", "from_stablehlo"]
 

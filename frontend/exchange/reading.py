@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes, mlir, stablehlo
+from smelt.ir import dtypes, stablehlo
 from smelt.ir.aval import Aval
 from smelt.ir.context import parse_aval
 from smelt.ir.errors import IRError, SmeltError, shown
@@ -20,7 +20,7 @@ from ..lazy.graph import GraphFunction, parameter, record_function
 from ..transforms.recording import apply_function, tracing
 from ..transforms.vmap import vmap
 from . import narrow
-from .translating import Refused, placed
+from .translating import OpenAval, Refused, placed
 
 #: Regions and calls nest no deeper.
 MOST_DEEP = 60
@@ -162,24 +162,6 @@ class Region:
         if len(found) == 1 and len(self.returned) == 1 and self.returned[0] in mine:
             return mine.index(self.returned[0])
         return None
-
-
-class OpenAval:
-    """The type of an array of which some extents may be any: they are None in `shape`."""
-
-    def __init__(self, shape: tuple[int | None, ...], dtype: dtypes.DType):
-        self.shape, self.dtype = shape, dtype
-
-    @staticmethod
-    def of(kind: Any) -> OpenAval | None:
-        """That of an MLIR type; None where it is no tensor with open extents."""
-        if not isinstance(kind, mlir.ir.RankedTensorType) or kind.has_static_shape or kind.encoding is not None:
-            return None
-        extents = tuple(None if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank))
-        return OpenAval(extents, dtypes.by_mlir(str(kind.element_type)))
-
-    def __repr__(self) -> str:
-        return f"{self.dtype.mlir}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
 class Reader:

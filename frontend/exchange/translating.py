@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from smelt import array
+from smelt.ir import dtypes, mlir
 from smelt.ir.errors import ArgumentTypeError, IRError, ShapeError, SmeltError, at_user_line, shown
 
 from ..lazy.arrays import as_array
@@ -68,3 +69,21 @@ def replaced(who: str, name: str, mine: Mapping[str, array], weights: Mapping[st
             message = f"weight {key} of {name} must be {mine[key].aval}, is {found[key].aval}"
             raise ShapeError(at_user_line(f"{who}: {message}"))
     return found
+
+
+class OpenAval(NamedTuple):
+    """The type of an array of which some extents may be any: they are None in `shape`."""
+
+    shape: tuple[int | None, ...]
+    dtype: dtypes.DType
+
+    @staticmethod
+    def of(kind: Any) -> OpenAval | None:
+        """That of an MLIR type; None where it is no tensor with open extents."""
+        if not isinstance(kind, mlir.ir.RankedTensorType) or kind.has_static_shape or kind.encoding is not None:
+            return None
+        extents = tuple(None if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank))
+        return OpenAval(extents, dtypes.by_mlir(str(kind.element_type)))
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.mlir}[{','.join('?' if d is None else str(d) for d in self.shape)}]"

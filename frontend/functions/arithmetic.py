@@ -22,6 +22,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered, remembered_floats, remembered_op
+from ..lazy.movement import select
 from ..lazy.operands import apply_binary, apply_floating, apply_unary, as_floating, constant, is_scalar, promote_all
 from ..lazy.streams import check_stream
 
@@ -282,9 +283,6 @@ def _of_usual_size(z: array) -> array:
 
     def number(value: float) -> array:
         return constant(value, largest.dtype, z.shape)
-
-    def select(condition: array, x: array, y: array) -> array:
-        return emit_elementwise(ops["select"], condition, x, y)
 
     small = select(emit_elementwise(ops["greater"], largest, number(0)), number(2.0**64), number(1))
     factor = select(emit_elementwise(ops["greater"], largest, number(1)), number(0.25), small)

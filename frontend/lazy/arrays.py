@@ -195,8 +195,9 @@ class array(_Methods, Handle):
         there = device_home(self._buffer)
         return (1, 0) if there is None else there.home.dlpack_device
 
-    def item(self) -> Scalar:
-        """The value of an array of one element as a Python scalar.
+    def item(self) -> bool | int | float:
+        """The value of an array of one element as a Python scalar: of a complex one, whatever checkers are told, a
+        complex number.
 
         >>> import smelt
         >>> smelt.array(2.5).item()
@@ -204,7 +205,7 @@ class array(_Methods, Handle):
         """
         return self._number("item")
 
-    def _number(self, asked: str) -> Scalar:
+    def _number(self, asked: str) -> Any:
         """The one element, for what asks."""
         if self.size != 1:
             raise ShapeError(at_user_line(f"{asked}() needs an array of one element, shape is {self.shape}"))
@@ -233,10 +234,10 @@ class array(_Methods, Handle):
         return bool(self._truth())
 
     def __int__(self) -> int:
-        return int(self._number("int"))  # type: ignore[arg-type]
+        return int(self._number("int"))
 
     def __float__(self) -> float:
-        return float(self._number("float"))  # type: ignore[arg-type]
+        return float(self._number("float"))
 
     def __complex__(self) -> complex:
         return complex(self._number("complex"))

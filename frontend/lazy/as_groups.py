@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smelt.backends.strided import Laid
+from smelt.backends.strided import Laid, merged
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Elementwise, Reduction
@@ -63,20 +63,17 @@ class Product(NamedTuple):
     depth: list[Loop]
 
     @classmethod
-    def of(cls, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]) -> Product:
-        """That of a ``dot_general`` of arrays that lie there."""
-        (lhs, rhs), (left, right) = avals, [p.strides for p in places]
-        batch, depth = (
-            [Loop(lhs.shape[i], left[i], right[j]) for i, j in zip(attrs[f"lhs_{name}"], attrs[f"rhs_{name}"])]
-            for name in ("batch", "contracting")
-        )
-        alone = [
-            [a for a in range(x.ndim) if a not in (*attrs[f"{side}_batch"], *attrs[f"{side}_contracting"])]
-            for x, side in ((lhs, "lhs"), (rhs, "rhs"))
-        ]
-        rows = [Loop(lhs.shape[a], left[a], 0) for a in alone[0]]
-        columns = [Loop(rhs.shape[a], 0, right[a]) for a in alone[1]]
-        return cls(batch, rows, columns, depth)
+    def of(
+        cls, op: DotGeneral, attrs: Mapping[str, Any], avals: Sequence[Aval], places: Sequence[StridedLayout]
+    ) -> Product:  # fmt: skip
+        """That of arrays that lie there."""
+
+        def loop(axes: tuple[int | None, int | None]) -> Loop:
+            left, right = (0 if a is None else p.strides[a] for p, a in zip(places, axes))
+            return Loop(next(x.shape[a] for x, a in zip(avals, axes) if a is not None), left, right)
+
+        lhs, rhs = avals
+        return cls(*([loop(axes) for axes in part] for part in op.loops(lhs.ndim, rhs.ndim, **attrs)))
 
     @property
     def size(self) -> int:
@@ -90,18 +87,8 @@ class Product(NamedTuple):
 
     def matrices(self) -> list[Loop] | None:
         """One loop for each kind of axis; None where the axes of one lie in no such way."""
-        found = []
-        for loops in self:
-            merged = Loop(1, 0, 0)
-            for loop in loops:
-                if loop.extent == 1:
-                    continue
-                fits = merged.left == loop.extent * loop.left and merged.right == loop.extent * loop.right
-                if merged.extent > 1 and not fits:
-                    return None
-                merged = Loop(merged.extent * loop.extent, loop.left, loop.right)
-            found.append(merged)
-        return found
+        parts = [merged((n, (left, right)) for n, left, right in loops) or [(1, (0, 0))] for loops in self]
+        return None if any(len(part) > 1 for part in parts) else [Loop(n, *steps) for [(n, steps)] in parts]
 
 
 def product_of(
@@ -110,7 +97,7 @@ def product_of(
     """A product of matrices as a sum along the last axes of its space; None for other ops, and where tiles pay."""
     if not isinstance(op, DotGeneral) or avals[0].dtype.kind not in "fiu":
         return None
-    product = Product.of(attrs, avals, places)
+    product = Product.of(op, attrs, avals, places)
     if not product.size or (product.size > MOST_WORK and not product.has_vector):
         return None
     space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))

@@ -51,31 +51,34 @@ class Met:
 
 
 class Timed:
-    """A plan, and what it has taken.
+    """A plan, where there is one, and what it has taken.
 
     Attributes:
         spent: processor seconds of its runs. What it took to make it is not among them: most of that are kernels that
             serve other sizes, too.
     """
 
-    def __init__(self, program: OpProgram, device: Device):
-        self._plan, self._device = DevicePlan(program, device), device
+    def __init__(self, plan: DevicePlan | None, device: Device):
+        self._plan, self._device = plan, device
         self.spent = 0.0
 
     @property
     def nbytes(self) -> int:
-        return self._plan.nbytes
+        return 1_000 if self._plan is None else self._plan.nbytes
 
-    def is_due(self, count: Callable[[], int]) -> bool:
-        """Whether it has taken what the compile of a program takes. `count` gives how many ops that has."""
-        if settings.tier == "strided" or not self.spent:
+    def pays(self, count: Callable[[], int]) -> bool:
+        """Whether there is one, which has not taken what the compile of a program takes. `count` gives how many ops
+        that has."""
+        if self._plan is None:
             return False
-        return self.spent >= tiers.cost.seconds(0, self._device) and self.spent >= tiers.cost.seconds(
-            count(), self._device
-        )
+        if settings.tier == "strided" or not self.spent:
+            return True
+        seconds, device = tiers.cost.seconds, self._device
+        return self.spent < seconds(0, device) or self.spent < seconds(count(), device)
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """Raises OutOfMemoryError: a program, which plans its memory, may need less."""
+        assert self._plan is not None
         start = time.thread_time()
         try:
             found = self._plan.run(inputs)
@@ -86,13 +89,6 @@ class Timed:
         return found
 
 
-class _Never:
-    """In place of the plan of what can have none, or has a program."""
-
-    nbytes = 1_000
-
-
-_NEVER = _Never()
 #: Plans, by what they compute with which sizes.
 _plans = LruCache(weigh=lambda plan: plan.nbytes)
 #: By the ops of a graph.
@@ -106,33 +102,32 @@ def met(order: Iterable[Node | RecordedNode]) -> Met:
     return found
 
 
-def plan_of_ops(ops: OpProgram, device: Device) -> Timed | None:
-    """The plan of what runs op by op; None where there can be none."""
-    return Timed(ops, device) if _may_plan(device) and device_plan.can_run(ops, device) else None
+def plan_of_ops(ops: OpProgram | None, device: Device) -> Timed:
+    """The plan of what runs op by op; None: nothing does."""
+    if ops is None or not (_may_plan(device) and device_plan.can_run(ops, device)):
+        return Timed(None, device)
+    return Timed(DevicePlan(ops, device), device)
 
 
 def plan_of(
     key: Hashable, function: Callable[[], GraphFunction], device: Device, has_program: Callable[[], bool]
-) -> Timed | None:
-    """The plan of a function for its sizes; None where a program runs, or where there can be no plan.
+) -> Timed:
+    """The plan of a function for its sizes. There is none where a program runs.
 
     Args:
         key: what it computes, with its sizes. function: gives it, with no loop that the user did not write.
         has_program: whether it has been compiled before.
     """
     if not _may_plan(device):
-        return None
-    found = _plans.get(key)
-    if found is None:
+        return Timed(None, device)
 
-        def make() -> Timed | _Never:
-            if settings.tier != "strided" and has_program():
-                return _NEVER
-            ops = direct.program_of(function(), ())
-            return _NEVER if ops is None or not device_plan.can_run(ops, device) else Timed(ops, device)
+    def make() -> Timed:
+        if settings.tier != "strided" and has_program():
+            return Timed(None, device)
+        return plan_of_ops(direct.program_of(function(), ()), device)
 
-        found = _plans.get_or_wait(key, make)
-    return None if found is _NEVER else found
+    found: Timed = _plans.get(key) or _plans.get_or_wait(key, make)
+    return found
 
 
 def _may_plan(device: Device) -> bool:

@@ -276,13 +276,14 @@ class DevicePlan:
         """A product by the device's library; nothing for other ops, for little work, and where there is none."""
         if not isinstance(op, DotGeneral):
             return []
-        product = Product.of(attrs, [x.aval for x in read], [x.place for x in read])
+        product = Product.of(op, attrs, [x.aval for x in read], [x.place for x in read])
         if product.size < LIBRARY_WORK or product.has_vector:
             return []
         loops = product.matrices()
         if loops is None:
-            read = [self._in_order(x, attrs[f"{side}_batch"]) for x, side in zip(read, ("lhs", "rhs"))]
-            loops = Product.of(attrs, [x.aval for x in read], [x.place for x in read]).matrices()
+            batches = op.loops(*(x.aval.ndim for x in read), **attrs)[0]
+            read = [self._in_order(x, [axes[i] for axes in batches]) for i, x in enumerate(read)]
+            loops = Product.of(op, attrs, [x.aval for x in read], [x.place for x in read]).matrices()
             if loops is None:
                 return []
         batch, rows, columns, depth = loops

@@ -491,8 +491,8 @@ def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met:
         met.may_have_program = executables.get(graph.key) is not None or graph.find(device) is not None
         return met.may_have_program
 
-    plan: Timed | None = locks.loaded(_CHANGING).plan_of(plain.key, plain.function, device, has_program)
-    if plan is None or plan.is_due(lambda: tiers.count(plain.body)):
+    plan: Timed = locks.loaded(_CHANGING).plan_of(plain.key, plain.function, device, has_program)
+    if not plan.pays(lambda: tiers.count(plain.body)):
         return False
     values = plain.values()
     order.clear()

@@ -22,7 +22,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
 from smelt.ir.host_loops import loops
 from smelt.ir.interpreter import shown_line
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
 from smelt.runtime import Buffer, Executable

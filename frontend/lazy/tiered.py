@@ -60,7 +60,6 @@ class TieredExecutable(Executable):
         self._measured: tuple[int, float, float] | None = None
         self._strided: OpProgram | None = None
         self._found_plan: Timed | None = None
-        self._has_planned = False
         self._found_function: GraphFunction | None = None
 
     @property
@@ -91,9 +90,10 @@ class TieredExecutable(Executable):
         if pool.limit and tier != "ops" and pool.expect(0, sum([aval.nbytes for aval in self.results])):
             tier = "program"  # it notices where the results are more than the limit allows
         if tier in ("auto", "strided") and self._host is not self._device and not tiers.are_near(inputs):
-            plan = None if self._asked or program is not None else self._plan()
-            if plan is not None and not plan.is_due(lambda: self._count):
-                return plan.run(inputs)
+            if not self._asked and program is None:
+                plan = self._plan
+                if plan.pays(lambda: self._count):
+                    return plan.run(inputs)
             tier = "program"
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)
@@ -115,13 +115,14 @@ class TieredExecutable(Executable):
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
-    def _plan(self) -> Timed | None:
+    @property
+    def _plan(self) -> Timed:
         """The plan on a device whose memory is its own, for sizes that are not the first."""
-        if not self._has_planned:
-            changing = locks.loaded("smelt.lazy.changing")
-            with self._lock:
-                self._found_plan, self._has_planned = changing.plan_of_ops(self._ops, self._device), True
-        return self._found_plan
+        changing = locks.loaded("smelt.lazy.changing")
+        with self._lock:
+            if self._found_plan is None:
+                self._found_plan = changing.plan_of_ops(self._ops, self._device)
+            return self._found_plan
 
     def _due(self) -> Executable | None:
         """The program, if the next run is one too many without."""

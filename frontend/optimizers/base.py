@@ -22,6 +22,7 @@ from smelt.ir.errors import (
 
 from ..lazy.arguments import number
 from ..lazy.explained import explained
+from ..lazy.signatures import T
 from ..lazy.tree import kind_of
 from ..utils import tree_flatten, tree_map, tree_map_with_path, tree_merge
 
@@ -166,7 +167,7 @@ class Optimizer:
         model.update(self.apply_gradients(gradients, model))
 
     @explained
-    def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
+    def apply_gradients(self, gradients: T, parameters: Any) -> T:
         """The new values of parameters, in a tree like that of the gradients. After an error the state is as before.
 
         Args:
@@ -331,7 +332,7 @@ class MultiOptimizer(Optimizer):
             for optimizer, part in zip(self.optimizers, self._parts(parameters)):
                 optimizer.init(part)
 
-    def apply_gradients(self, gradients: Any, parameters: Any) -> Any:
+    def apply_gradients(self, gradients: T, parameters: Any) -> T:
         """The new values of parameters; see `Optimizer.apply_gradients`."""
         found: Any = {}
         with whole_or_nothing(self):
@@ -368,7 +369,7 @@ class MultiOptimizer(Optimizer):
 
 
 @explained
-def clip_grad_norm(grads: Any, max_norm: float) -> tuple[Any, array]:
+def clip_grad_norm(grads: T, max_norm: float) -> tuple[T, array]:
     """Gradients, scaled down where the norm of all of them together is more than `max_norm`.
 
     Args:
@@ -393,7 +394,7 @@ def squared(x: array) -> array:
     return smelt.square(smelt.real(x)) + smelt.square(smelt.imag(x)) if x.dtype.is_complex else smelt.square(x)
 
 
-def clipped(who: str, grads: Any, max_norm: float, together: Callable[[array], array]) -> tuple[Any, array]:
+def clipped(who: str, grads: T, max_norm: float, together: Callable[[array], array]) -> tuple[T, array]:
     """`clip_grad_norm`, where a function makes of the sum of squares here that of all processes."""
     if not isinstance(max_norm, array) and number(who, "max_norm", max_norm) < 0:
         raise AttributeValueError(at_user_line(f"smelt.{who}: max_norm must not be negative, is {shown(max_norm)}"))

@@ -310,7 +310,7 @@ class Maximum(Elementwise, name="maximum"):
         return [_extremum_tangent(b, primals, tangents, "greater")]
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x | y if x.dtype.kind == "b" else k.maximum(x, y)
+        return k.maximum(x, y)
 
 
 class Minimum(Elementwise, name="minimum"):
@@ -332,7 +332,7 @@ class Minimum(Elementwise, name="minimum"):
         return [_extremum_tangent(b, primals, tangents, "less")]
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x & y if x.dtype.kind == "b" else k.minimum(x, y)
+        return k.minimum(x, y)
 
 
 def _extremum_tangent(b: Builder, primals: Values, tangents: Tangents, wins: str) -> Value | None:

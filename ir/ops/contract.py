@@ -30,12 +30,16 @@ from ..op import (
     require,
     require_axes,
     require_dtype,
+    shifted,
 )
 from ..symbolic import has_symbol
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
     from ..dtypes import DType
+
+    Both = Sequence[tuple[int, int]]
+    Either = Sequence[tuple[int | None, int | None]]
 
 
 class DotGeneral(Contraction, name="dot_general"):
@@ -162,9 +166,9 @@ class DotGeneral(Contraction, name="dot_general"):
         """One more batch axis, or one more free axis where only one operand is batched: nothing moves."""
         (lhs, rhs), (i, j) = operands, dims
         if i is not None:
-            lhs_contracting, lhs_batch = _shift(lhs_contracting, i), _shift(lhs_batch, i)
+            lhs_contracting, lhs_batch = shifted(lhs_contracting, i), shifted(lhs_batch, i)
         if j is not None:
-            rhs_contracting, rhs_batch = _shift(rhs_contracting, j), _shift(rhs_batch, j)
+            rhs_contracting, rhs_batch = shifted(rhs_contracting, j), shifted(rhs_batch, j)
         if i is not None and j is not None:
             lhs_batch, rhs_batch, out = (i, *lhs_batch), (j, *rhs_batch), 0
         elif i is not None:
@@ -240,6 +244,15 @@ class DotGeneral(Contraction, name="dot_general"):
         free = [permutation[a] for a in _free(len(permutation), axes[f"{side}_batch"], axes[f"{side}_contracting"])]
         return {**axes, f"{side}_batch": batch, f"{side}_contracting": contracting} if free == sorted(free) else None
 
+    def loops(
+        self, lhs: int, rhs: int, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
+    ) -> tuple[Both, Either, Either, Both]:
+        """The axes of operands of so many, as loops over batches, rows, columns and what is summed: each the axes of
+        both operands along which it goes, None for one where it stays."""
+        rows, columns = _free(lhs, lhs_batch, lhs_contracting), _free(rhs, rhs_batch, rhs_contracting)
+        batch, depth = list(zip(lhs_batch, rhs_batch)), list(zip(lhs_contracting, rhs_contracting))
+        return batch, [(a, None) for a in rows], [(None, a) for a in columns], depth
+
     def summed(self, **axes: Any) -> tuple[Ints, Ints] | None:
         """The axes of both operands that are summed over; None where they have others in common."""
         return None if axes["lhs_batch"] else (axes["lhs_contracting"], axes["rhs_contracting"])
@@ -299,11 +312,6 @@ def _as_matrices(op: DotGeneral, lhs: Ints, rhs: Ints, dtype: DType, **axes: Int
 def _free(ndim: int, batch: Ints, contracting: Ints) -> Ints:
     """The axes that are neither batch nor contracting, in order."""
     return tuple(a for a in range(ndim) if a not in batch and a not in contracting)
-
-
-def _shift(axes: Ints, inserted: int) -> Ints:
-    """Axes after a new axis was inserted at `inserted`."""
-    return tuple(a + (a >= inserted) for a in axes)
 
 
 def _restore(b: Builder, x: Value, axes: Ints) -> Value:

@@ -16,7 +16,8 @@ import numpy as np
 from .. import dtypes, fourier
 from ..dtypes import DType
 from ..errors import AttributeValueError
-from ..kinds import Library, silent
+from ..kinds import silent
+from ..library import Library
 from ..locks import unforked
 from ..op import Bool, Cotangents, Flags, Int, Operand, Str, Values, only, require
 

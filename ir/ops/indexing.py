@@ -33,6 +33,7 @@ from ..op import (
     require,
     require_axes,
     require_dtype,
+    shifted,
 )
 from ..scalar import Scalar, ScalarBuilder
 from .host_indexing import are_rows, rows, with_rows, write_rows
@@ -109,7 +110,7 @@ class Gather(Fusible, name="gather"):
         if all(d is None for d in index_dims):  # the batch axis of x is one more axis taken whole
             dim = only(dims)
             attrs = {
-                "axes": _shift(axes, dim),
+                "axes": shifted(axes, dim),
                 "slice_sizes": (*slice_sizes[:dim], x.shape[dim], *slice_sizes[dim:]),
             }
             lead = indices[0].ndim if indices else 0
@@ -119,7 +120,7 @@ class Gather(Fusible, name="gather"):
             return b.emit(self, [x, *indices], {"axes": axes, "slice_sizes": slice_sizes}), [0]
         indices = _with_iota(b, indices)
         attrs = {
-            "axes": (dim, *_shift(axes, dim)),
+            "axes": (dim, *shifted(axes, dim)),
             "slice_sizes": (*slice_sizes[:dim], 1, *slice_sizes[dim:]),
         }
         (found,) = b.emit(self, [x, *indices], attrs)
@@ -288,14 +289,14 @@ class Scatter(Op, name="scatter"):
             updates, update_dim = b.broadcast_to(updates, (size, *updates.shape)), 0
         if all(d is None for d in index_dims):  # one more window axis, as wide as x
             updates = b.move_axis(updates, update_dim, lead + dim)
-            attrs = {"axes": _shift(axes, dim), "mode": mode}
+            attrs = {"axes": shifted(axes, dim), "mode": mode}
             return b.emit(self, [x, updates, *indices], attrs), [dim]
         indices = align_batch(b, indices, index_dims)
         updates = b.move_axis(updates, update_dim, 0)
         at = 1 + lead + dim
         updates = b.reshape_to(updates, (*updates.shape[:at], 1, *updates.shape[at:]))
         indices = _with_iota(b, indices)
-        attrs = {"axes": (dim, *_shift(axes, dim)), "mode": mode}
+        attrs = {"axes": (dim, *shifted(axes, dim)), "mode": mode}
         return b.emit(self, [x, updates, *indices], attrs), [dim]
 
     # Lowering: copy x, then for each element of updates in order, `combine` at its `place`.
@@ -458,8 +459,3 @@ def _with_iota(b: Builder, indices: Values) -> list[Value]:
 def _rank(x: Value, dim: int | None) -> int:
     """The number of axes without the batch axis."""
     return x.ndim - (dim is not None)
-
-
-def _shift(axes: Ints, inserted: int) -> Ints:
-    """Axes after a new axis was inserted at `inserted`."""
-    return tuple(a + (a >= inserted) for a in axes)

@@ -16,7 +16,8 @@ import numpy as np
 from .. import lapack, small_matrices
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
-from ..kinds import Library, silent
+from ..kinds import silent
+from ..library import Library
 from ..locks import unforked
 from ..op import Bool, Cotangents, Flags, Operand, Tangents, Values, only
 from .matrices import (

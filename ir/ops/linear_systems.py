@@ -15,7 +15,8 @@ from .. import dtypes, lapack, small_matrices
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import LibraryError
-from ..kinds import Library, silent
+from ..kinds import silent
+from ..library import Library
 from ..locks import unforked
 from ..op import Cotangents, Flags, NotDifferentiable, Operand, Tangents, Values, only
 from .matrices import (

@@ -12,7 +12,8 @@ import numpy as np
 from .. import triangular_forms
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
-from ..kinds import Library, silent
+from ..kinds import silent
+from ..library import Library
 from ..locks import unforked
 from ..op import Cotangents, Flags, Operand, Tangents, Values, only
 from .matrices import FIELDS, columns, field, matmul, of_finite, rows, transposed, which

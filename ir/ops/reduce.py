@@ -178,7 +178,7 @@ class ReduceMax(_Extremum, name="reduce_max"):
         return lowest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x | y if x.dtype.kind == "b" else k.maximum(x, y)
+        return k.maximum(x, y)
 
 
 class ReduceMin(_Extremum, name="reduce_min"):
@@ -201,7 +201,7 @@ class ReduceMin(_Extremum, name="reduce_min"):
         return highest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x & y if x.dtype.kind == "b" else k.minimum(x, y)
+        return k.minimum(x, y)
 
 
 def lowest(dtype: DType) -> float | complex:

@@ -39,7 +39,15 @@ if TYPE_CHECKING:
     from ..scalar import Scalar, ScalarBuilder
 
 
-class Cumulative(Op):
+class AlongAxis(Op):
+    """An op whose results have the shape of its operand, of which it works on the lines along an axis."""
+
+    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int, **attrs: Any) -> Batched:
+        dim = only(dims)
+        return b.emit(self, operands, {"axis": axis + (axis >= dim), **attrs}), [dim]
+
+
+class Cumulative(AlongAxis):
     """result[i] combines x[0], …, x[i] along an axis; only those before i when not `inclusive`.
 
     With `reverse` it combines x[i], x[i + 1], … instead. Half precision accumulates in float32.
@@ -77,10 +85,6 @@ class Cumulative(Op):
     def accumulate(self, x: np.ndarray, axis: int) -> np.ndarray:
         """The inclusive forward scan of a NumPy array."""
         raise NotImplementedError(f"smelt.{self.name}.accumulate")
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int, **attrs: Any) -> Batched:
-        dim = only(dims)
-        return b.emit(self, operands, {"axis": axis + (axis >= dim), **attrs}), [dim]
 
     def identity(self, dtype: DType) -> float | complex:
         """The Python scalar that combines with anything to leave it unchanged."""
@@ -184,7 +188,7 @@ class CumMax(_CumExtremum, name="cummax"):
         return lowest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x | y if x.dtype.kind == "b" else k.maximum(x, y)
+        return k.maximum(x, y)
 
 
 class CumMin(_CumExtremum, name="cummin"):
@@ -202,7 +206,7 @@ class CumMin(_CumExtremum, name="cummin"):
         return highest(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
-        return x & y if x.dtype.kind == "b" else k.minimum(x, y)
+        return k.minimum(x, y)
 
 
 class LogCumSumExp(Cumulative, name="logcumsumexp"):
@@ -313,7 +317,7 @@ def _finish(b: Builder, tangent: Value, dtype: DType, axis: int, reverse: bool, 
     return b.convert_to(tangent, dtype)
 
 
-class Sort(Op, name="sort"):
+class Sort(AlongAxis, name="sort"):
     """Elements along an axis in ascending order, NaN last.
 
     ``%0 = "smelt.sort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
@@ -336,12 +340,8 @@ class Sort(Op, name="sort"):
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axis: Int) -> Tangents:
         return [take_along(b, only(tangents), b.argsort(primals[0], axis=axis), axis)]
 
-    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
-        dim = only(dims)
-        return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]
 
-
-class ArgSort(Op, name="argsort"):
+class ArgSort(AlongAxis, name="argsort"):
     """Indices that sort x along an axis, as uint32: ascending, NaN last, equal elements in their order.
 
     ``%0 = "smelt.argsort"(%x) {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xui32>``
@@ -363,7 +363,3 @@ class ArgSort(Op, name="argsort"):
 
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return order_along(x, axis)
-
-    def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int) -> Batched:
-        dim = only(dims)
-        return b.emit(self, operands, {"axis": axis + (axis >= dim)}), [dim]

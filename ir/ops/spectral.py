@@ -16,7 +16,7 @@ import numpy as np
 from .. import dtypes, lapack, small_matrices, triangular_forms
 from ..aval import Aval
 from ..dtypes import DType
-from ..kinds import Library
+from ..library import Library
 from ..locks import unforked
 from ..op import Bool, Float, NotDifferentiable, Operand, Tangents, Values, only
 from .matrices import (

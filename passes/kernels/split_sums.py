@@ -36,7 +36,7 @@ from smelt.ir.ops.arithmetic import Add, Sub
 
 from ..registry import Pass, register_pass
 from ..rewrite import unplaced_functions
-from ..simplify.patterns import aligned, made_by
+from ..simplify.patterns import aligned
 from .analysis import is_pointwise, is_row_reduction, reduced_axes
 
 
@@ -235,7 +235,7 @@ def _can_split(op: OpView) -> bool:
 
 def _spread(v: Value, axes: Sequence[int]) -> bool:
     """Whether a value is the same all along the axes."""
-    spread = made_by(v, "broadcast")
+    spread = v.defined_by("broadcast")
     if spread is None:
         return False
     source = aligned(spread.operands[0].shape, v.ndim)

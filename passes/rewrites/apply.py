@@ -53,7 +53,7 @@ class RewritePass(Pass):
 
     @property
     def foreign(self) -> bool:
-        return any(not rewrite.definition.__module__.startswith("smelt.") for rewrite in find(self.set))
+        return find(self.set).foreign
 
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises IRError where rewrites undo each other, PipelineError where there is no such set or rewrite."""

@@ -55,7 +55,7 @@ class SaturatePass(Pass):
 
     @property
     def foreign(self) -> bool:
-        return any(not r.definition.__module__.startswith("smelt.") for r in find(self.set))
+        return find(self.set).foreign
 
     def run(self, module: Any, statistics: Counter) -> None:
         """Raises PipelineError where there is no such set."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from smelt.ir.entry_points import load, offered
-from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, at_user_line, did_you_mean, shown
 from smelt.ir.op import Op
 
 from ..registry import definition_of, require_name
@@ -181,6 +181,11 @@ class RewriteSet:
             }
         return self._tables[key]
 
+    @property
+    def foreign(self) -> bool:
+        """Whether another package defines some of them."""
+        return any(not rewrite.definition.__module__.startswith("smelt.") for rewrite in self)
+
     def __iter__(self) -> Iterator[Rewrite]:
         return iter(self.rewrites.values())
 
@@ -233,13 +238,10 @@ def _variables_of(definition: Callable[..., Any]) -> list[Any]:
 
 def require_known(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Raise PipelineError for a name that is none of those known."""
-    from difflib import get_close_matches  # only for the message
-
     listed = list(known)
     for name in names:
         if name not in listed:
-            near = get_close_matches(name, listed, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, listed)
             raise PipelineError(f"{owner} has no rewrite {shown(name)}{hint} (`smelt-opt --list-rewrites` lists them)")
 
 

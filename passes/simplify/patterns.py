@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function
-from smelt.ir.errors import IRError, PipelineError, shown
+from smelt.ir.errors import IRError, PipelineError, did_you_mean, shown
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.scopes import place
@@ -105,8 +104,7 @@ def patterns_without(names: Sequence[str]) -> Callable[[Op], tuple[Pattern, ...]
     left_out = {name.replace("-", "_") for name in names}
     if unknown := left_out - set(all_patterns()):
         name = min(unknown).replace("_", "-")
-        near = get_close_matches(name, [n.replace("_", "-") for n in all_patterns()], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, [n.replace("_", "-") for n in all_patterns()])
         message = f"canonicalize has no rewrite {shown(name)}{hint} (`smelt-opt --list-rewrites` lists them)"
         raise PipelineError(message)
     return lambda op: tuple(p for p in patterns_of(op) if p.__name__ not in left_out)
@@ -276,12 +274,6 @@ def same_number(x: Value, y: Value) -> bool:
         return True
     a, b = scalar_of(x), scalar_of(y)
     return a is not None and b is not None and x.dtype is y.dtype and repr(a) == repr(b)
-
-
-def made_by(x: Value, name: str) -> OpView | None:
-    """The op that made `x` if it is called `name`, else None."""
-    owner = x.owner
-    return owner if owner is not None and owner.op.name == name else None
 
 
 def unit_free(shape: Sequence[int]) -> tuple[int, ...]:

@@ -19,7 +19,6 @@ from .patterns import (
     PatternBuilder,
     Site,
     array_of,
-    made_by,
     pattern,
     python_scalar,
     scalar_of,
@@ -54,7 +53,7 @@ def fold_constants(b: PatternBuilder, at: Site) -> Value | None:
 @pattern(kind="arg_reduction")
 def fold_literals(b: PatternBuilder, at: Site) -> Value | None:
     """f(literal, c) → literal, where the result is small."""
-    if not any(made_by(x, "literal") for x in at.operands):
+    if not any(x.defined_by("literal") for x in at.operands):
         return None
     if at.aval.size > MAX_FOLDED or at.aval.dtype not in LITERAL_DTYPES:
         return None
@@ -137,7 +136,7 @@ def add_of_neg(x: Term, y: Term) -> Rules:
 def reassociate_integers(b: PatternBuilder, at: Site) -> Value | None:
     """(x ∘ c) ∘ d → x ∘ (c ∘ d) for integers, which wrap."""
     x, d = at.operands
-    inner = made_by(x, at.op.name)
+    inner = x.defined_by(at.op.name)
     if inner is None or not x.dtype.is_integer or scalar_of(d) is None:
         return None
     if scalar_of(inner.operands[1]) is None:
@@ -355,7 +354,7 @@ def convert_to_same(x: Term) -> Rules:
 @pattern("convert")
 def convert_of_widening(b: PatternBuilder, at: Site) -> Value | None:
     """convert(convert(x)) → convert(x), where the inner conversion loses nothing."""
-    inner = made_by(at.operands[0], "convert")
+    inner = at.operands[0].defined_by("convert")
     if inner is None:
         return None
     x, middle, target = inner.operands[0], at.operands[0].dtype, at.attrs["dtype"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.ir.builder import OpView, Value
 from smelt.ir.ops.contract import DotGeneral
 
-from .patterns import PatternBuilder, Site, made_by, pattern
+from .patterns import PatternBuilder, Site, pattern
 
 
 def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:
@@ -17,7 +17,7 @@ def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:
         return None
     for i in range(2):
         if at.operands[1 - i].ndim == len(summed[1 - i]) and at.operands[i].ndim > len(summed[i]):
-            made = made_by(at.operands[i], "transpose") or made_by(at.operands[i], "reshape")
+            made = at.operands[i].defined_by("transpose") or at.operands[i].defined_by("reshape")
             return (i, made, summed[i]) if made is not None else None
     return None
 
@@ -53,6 +53,6 @@ def _before_reshape(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: 
     """The product with what was reshaped, if that is a transpose and its first axes stay."""
     count = len(summed)
     kept = sorted(summed) == list(range(count)) and x.shape[:count] == at.operands[matrix].shape[:count]
-    if not kept or made_by(x, "transpose") is None:
+    if not kept or x.defined_by("transpose") is None:
         return None
     return b.reshape_to(_product(b, at, matrix, x, summed), at.shape)

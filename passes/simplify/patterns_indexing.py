@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.ir import dtypes
 from smelt.ir.builder import Value
 
-from .patterns import PatternBuilder, Site, made_by, pattern, scalar_of
+from .patterns import PatternBuilder, Site, pattern, scalar_of
 
 
 @pattern("scatter")
@@ -38,5 +38,5 @@ def scatter_of_one_a_row(b: PatternBuilder, at: Site) -> Value | None:
 
 def _is_own_place(index: Value, axis: int, extent: int) -> bool:
     """Whether an array of indices counts along an axis of its own, from its start to its end."""
-    count = made_by(index, "iota")
+    count = index.defined_by("iota")
     return count is not None and count.attrs["axis"] == axis and index.ndim > axis and index.shape[axis] == extent

@@ -12,7 +12,6 @@ from .patterns import (
     Site,
     adds_unit_axes,
     aligned,
-    made_by,
     pattern,
     same_number,
     scalar_of,
@@ -35,7 +34,7 @@ def movement_of_one_number(b: PatternBuilder, at: Site) -> Value | None:
     x = at.operands[0]
     if x.ndim == 0:
         return b.broadcast_to(x, at.shape)
-    spread = made_by(x, "broadcast")
+    spread = x.defined_by("broadcast")
     if spread is None or spread.operands[0].ndim:
         return None
     return b.broadcast_to(spread.operands[0], at.shape)
@@ -59,7 +58,7 @@ def reshape_of_reshape(x: Term, s: Attr) -> Rules:
 @pattern("reshape")
 def reshape_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     """reshape(broadcast(x)) → broadcast(reshape(x)), where the reshape only moves axes of size one."""
-    spread = made_by(at.operands[0], "broadcast")
+    spread = at.operands[0].defined_by("broadcast")
     if spread is None or not adds_unit_axes(at.operands[0].shape, at.shape):
         return None
     source, _ = _stretched(spread)
@@ -105,7 +104,7 @@ def transpose_of_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("transpose")
 def transpose_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     """transpose(broadcast(x)) → broadcast(transpose(x))."""
-    spread = made_by(at.operands[0], "broadcast")
+    spread = at.operands[0].defined_by("broadcast")
     if spread is None:
         return None
     source, stretched = _stretched(spread)
@@ -133,7 +132,7 @@ def broadcast_of_broadcast(x: Term, s: Attr) -> Rules:
 @pattern("broadcast")
 def broadcast_of_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
     """broadcast(reshape(x)) → broadcast(x), where the reshape only adds leading axes of size one."""
-    inner = made_by(at.operands[0], "reshape")
+    inner = at.operands[0].defined_by("reshape")
     if inner is None:
         return None
     x, between = inner.operands[0], at.operands[0].shape
@@ -163,7 +162,7 @@ def slice_of_everything(x: Term) -> Rules:
 @pattern("slice")
 def slice_of_slice(b: PatternBuilder, at: Site) -> Value | None:
     """slice(slice(x)) → slice(x)."""
-    inner = made_by(at.operands[0], "slice")
+    inner = at.operands[0].defined_by("slice")
     if inner is None:
         return None
     start, stop, stride = [], [], []
@@ -183,7 +182,7 @@ def slice_of_slice(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("slice")
 def slice_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     """slice(broadcast(x)) → broadcast(slice(x))."""
-    spread = made_by(at.operands[0], "broadcast")
+    spread = at.operands[0].defined_by("broadcast")
     if spread is None:
         return None
     source, stretched = _stretched(spread)
@@ -199,7 +198,7 @@ def slice_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("slice")
 def slice_of_concatenate(b: PatternBuilder, at: Site) -> Value | None:
     """slice(concatenate(x, y)) that lies in one of the two → slice of that one."""
-    joined = made_by(at.operands[0], "concatenate")
+    joined = at.operands[0].defined_by("concatenate")
     if joined is None or 0 in at.shape:
         return None
     axis, (x, y) = joined.attrs["axis"], joined.operands
@@ -219,7 +218,7 @@ def slice_of_concatenate(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("slice")
 def slice_of_pad(b: PatternBuilder, at: Site) -> Value | None:
     """slice(pad(x)) that sees no padding → slice(x)."""
-    padded = made_by(at.operands[0], "pad")
+    padded = at.operands[0].defined_by("pad")
     if padded is None or any(padded.attrs["interior"]) or 0 in at.shape:
         return None
     x, low = padded.operands[0], padded.attrs["low"]
@@ -257,7 +256,7 @@ def reverse_of_reverse(x: Term, a: Attr, b: Attr) -> Rules:
 @pattern("reverse")
 def reverse_of_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     """reverse(broadcast(x)) along repeated axes → broadcast(x)."""
-    spread = made_by(at.operands[0], "broadcast")
+    spread = at.operands[0].defined_by("broadcast")
     if spread is None:
         return None
     _, stretched = _stretched(spread)
@@ -280,7 +279,7 @@ def pad_of_its_value(b: PatternBuilder, at: Site) -> Value | None:
     x, value = at.operands
     if x.aval.size == 0:
         return b.broadcast_to(value, at.shape)
-    spread = made_by(x, "broadcast")
+    spread = x.defined_by("broadcast")
     filler = spread.operands[0] if spread else x
     return b.broadcast_to(value, at.shape) if filler.ndim == 0 and same_number(filler, value) else None
 
@@ -288,7 +287,7 @@ def pad_of_its_value(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("pad")
 def pad_of_pad(b: PatternBuilder, at: Site) -> Value | None:
     """pad(pad(x, c), c) → pad(x, c), both around the elements."""
-    inner = made_by(at.operands[0], "pad")
+    inner = at.operands[0].defined_by("pad")
     if inner is None or not same_number(inner.operands[1], at.operands[1]):
         return None
     if any(inner.attrs["interior"]) or any(at.attrs["interior"]):
@@ -322,7 +321,7 @@ def concatenate_equal_numbers(b: PatternBuilder, at: Site) -> Value | None:
 @pattern("concatenate")
 def concatenate_adjacent_slices(b: PatternBuilder, at: Site) -> Value | None:
     """concatenate(x[a:b], x[b:c]) → x[a:c]."""
-    left, right = (made_by(x, "slice") for x in at.operands)
+    left, right = (x.defined_by("slice") for x in at.operands)
     if left is None or right is None or left.operands[0] is not right.operands[0]:
         return None
     axis, p, q = at.attrs["axis"], left.attrs, right.attrs

@@ -9,7 +9,7 @@ from smelt.ir.builder import Value
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
 
-from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, made_by, pattern, scalar_of
+from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, pattern, scalar_of
 
 
 @pattern(kind="reduction")
@@ -33,7 +33,7 @@ def reduce_over_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
 @pattern(kind="reduction")
 def reduce_of_reduce(b: PatternBuilder, at: Site) -> Value | None:
     """reduce(reduce(x)) of the same kind → reduce(x) over the axes of both."""
-    inner = made_by(at.operands[0], at.op.name)
+    inner = at.operands[0].defined_by(at.op.name)
     if inner is None or inner.results[0].dtype is not inner.operands[0].dtype:
         return None
     first = inner.attrs["axes"]
@@ -45,7 +45,7 @@ def reduce_of_reduce(b: PatternBuilder, at: Site) -> Value | None:
 @pattern(kind="reduction")
 def reduce_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
     """reduce(transpose(x)) → transpose(reduce(x)), which moves fewer elements or none."""
-    inner = made_by(at.operands[0], "transpose")
+    inner = at.operands[0].defined_by("transpose")
     if inner is None:
         return None
     permutation, axes = inner.attrs["permutation"], at.attrs["axes"]
@@ -59,7 +59,7 @@ def reduce_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
 @pattern(kind="reduction")
 def reduce_of_unit_reshape(b: PatternBuilder, at: Site) -> Value | None:
     """reduce(reshape(x)) → reshape(reduce(x)), where the reshape only moves axes of size one."""
-    inner = made_by(at.operands[0], "reshape")
+    inner = at.operands[0].defined_by("reshape")
     if inner is None:
         return None
     x, between = inner.operands[0], at.operands[0].shape
@@ -75,7 +75,7 @@ def reduce_of_unit_reshape(b: PatternBuilder, at: Site) -> Value | None:
 @pattern(kind="reduction")
 def reduce_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     """reduce(broadcast(x)) → broadcast(reduce(x)); n equal summands become a factor n."""
-    spread = made_by(at.operands[0], "broadcast")
+    spread = at.operands[0].defined_by("broadcast")
     if spread is None or at.operands[0].aval.size == 0 or at.op.num_results != 1:
         return None
     x, shape, axes = spread.operands[0], at.operands[0].shape, at.attrs["axes"]

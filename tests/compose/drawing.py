@@ -22,7 +22,7 @@ from smelt.ir.attributes import LITERAL_DTYPES
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import SmeltError
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.fft import SCALES
 from smelt.ir.ops.indexing import _MODES

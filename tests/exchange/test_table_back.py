@@ -14,7 +14,7 @@ import pytest
 import smelt
 from smelt.backends.exchange.stablehlo import to_stablehlo
 from smelt.ir.errors import IRError
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op
 from smelt.passes.inputs import inputs_of
 

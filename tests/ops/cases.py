@@ -17,7 +17,7 @@ from smelt.ir.builder import Builder, Value, new_function
 from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.ir.interpreter import Interpreter, run_op
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op, registry
 from smelt.passes import Pipeline
 

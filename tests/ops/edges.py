@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op
 
 from .cases import Case, _valid, cases, example, random_operands, sample

@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, LibraryError, OutOfMemoryError, ShapeError
 from smelt.ir.interpreter import run_op
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Operand, registry
 from smelt.lazy.arrays import array, emit_all
 from smelt.passes import Pipeline

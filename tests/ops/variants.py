@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Value
 from smelt.ir.interpreter import Interpreter
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.indexing import _MODES
 

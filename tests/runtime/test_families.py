@@ -16,7 +16,7 @@ import smelt
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import SmeltError
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override

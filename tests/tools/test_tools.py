@@ -277,20 +277,18 @@ def _hang(*_):
     time.sleep(60)
 
 
-def test_a_crash_is_an_error_message():
+def test_a_crash_is_an_error_message(capsys: pytest.CaptureFixture[str]):
     from smelt.tools.isolate import run_isolated
 
-    reports: list[str] = []
-    assert run_isolated(_die, (), 10, reports.append) == 1
-    assert reports == ["the parser crashed with SIGKILL"]
+    assert run_isolated(_die, (), 10, "a.mlir") == 1
+    assert capsys.readouterr().err == "a.mlir: error: the parser crashed with SIGKILL\n"
 
 
-def test_a_parser_that_hangs_is_given_up():
+def test_a_parser_that_hangs_is_given_up(capsys: pytest.CaptureFixture[str]):
     from smelt.tools.isolate import run_isolated
 
-    reports: list[str] = []
-    assert run_isolated(_hang, (), 0.5, reports.append) == 1
-    assert "still busy" in reports[0]
+    assert run_isolated(_hang, (), 0.5, "a.mlir", failed=2) == 2
+    assert "a.mlir: error: the parser was still busy" in capsys.readouterr().err
 
 
 # Processes

@@ -67,7 +67,7 @@ class EighOfMany(_Symmetric, PlanOfMany):
         area = length = 0
         for matrices in {min(self.count, _MOST_AT_ONCE), self.count % _MOST_AT_ONCE or self.count}:
             sizes = ctypes.byref(device), ctypes.byref(host), c_int64(min(matrices, _MOST_AT_ONCE))
-            self._call("XsyevBatched_bufferSize", *self._arguments(), *sizes)
+            self.do("XsyevBatched_bufferSize", *self._arguments(), *sizes)
             area, length = max(area, device.value), max(length, host.value)
         self._work, self._work_bytes = self.reserve(area), c_size_t(area)
         self._host, self._host_bytes = ctypes.create_string_buffer(max(length, 1)), c_size_t(length)
@@ -78,7 +78,4 @@ class EighOfMany(_Symmetric, PlanOfMany):
         for i in range(0, self.count, _MOST_AT_ONCE):
             a, w = start + i * self.nbytes, at.results[0] + i * self.n * self.element
             matrices = c_int64(min(_MOST_AT_ONCE, self.count - i))
-            self._call("XsyevBatched", *self._arguments(c_void_p(a), c_void_p(w)), *work, self.info(at, i), matrices)
-
-    def _call(self, name: str, *arguments: object) -> None:
-        self.library.call(f"cusolverDn{name}", self.library.handle, self.library.options, *arguments)
+            self.do("XsyevBatched", *self._arguments(c_void_p(a), c_void_p(w)), *work, self.info(at, i), matrices)

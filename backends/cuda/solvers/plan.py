@@ -143,6 +143,10 @@ class Plan(libraries.Plan):
         """Where it is said whether a matrix has factors."""
         return c_void_p(at.workspace + self._info + 4 * matrix)
 
+    def do(self, name: str, *arguments: object) -> None:
+        """Call a function whose name has an X."""
+        self.library.call(f"cusolverDn{name}", self.library.handle, self.library.options, *arguments)
+
 
 class PlanOfOne(Plan):
     """Few large matrices, one after the other."""
@@ -166,10 +170,6 @@ class PlanOfOne(Plan):
         """The last arguments of that function."""
         place = c_void_p(at.workspace + self._area)
         return place, self._area_bytes, self._host, self._host_bytes, self.info(at, matrix)
-
-    def do(self, name: str, *arguments: object) -> None:
-        """Call a function whose name has an X."""
-        self.library.call(f"cusolverDn{name}", self.library.handle, self.library.options, *arguments)
 
 
 class PlanOfMany(Plan):

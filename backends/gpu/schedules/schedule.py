@@ -53,10 +53,10 @@ class ScratchPlan:
 
 
 def start_kernel(
-    module: GpuModule, body: Function, suffix: str = "", extra: Sequence[tuple[str, Aval]] = (), results: bool = True
+    module: GpuModule, body: Function, suffix: str = "", extra: Sequence[tuple[str, Aval]] = ()
 ) -> tuple[GpuKernel, list[Memory], list[Memory]]:
     """A kernel over a fusion's arguments, `extra` buffers, and its results: builder, extra, results."""
-    outputs = body.returns if results else []
+    outputs = body.returns
     names = [argument_name(v) for v in body.arguments] + [n for n, _ in extra]
     names += ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     avals = [*(v.aval for v in body.arguments), *(a for _, a in extra), *(v.aval for v in outputs)]
@@ -116,10 +116,10 @@ def user_line(location: Any) -> str:
     return os.path.basename(line_of(location))
 
 
-def threads_for(k: GpuKernel, items: int, threads: int | None = None) -> tuple[int, int]:
+def threads_for(k: GpuKernel, items: int) -> tuple[int, int]:
     """Threads in a threadgroup and threadgroups for `items` independent pieces of work."""
     gpu = k.gpu
-    threads = threads or gpu.threads
+    threads = gpu.threads
     if items < threads:
         threads = max(gpu.simd, -(-items // gpu.simd) * gpu.simd)
     return threads, max(1, min(gpu.groups, -(-items // threads)))

@@ -82,6 +82,8 @@ class Pool(pool.Pool):
         super().__init__(limit)
         self._device, self._storage = device, storage
 
+    where = " on the GPU"
+
     def size_of(self, nbytes: int) -> int:
         return size_class(nbytes)
 
@@ -95,11 +97,6 @@ class Pool(pool.Pool):
         return (
             f"Metal could not allocate {size_class(nbytes):,} bytes; {self.active_bytes:,} are in use, and one buffer "
             f"may have {self._device.maxBufferLength():,}"
-        )
-
-    def why_limited(self, nbytes: int, active: int) -> str:
-        return (
-            f"smelt was asked for {nbytes:,} bytes on the GPU; {active:,} are in use and the limit is {self.limit:,}"
         )
 
     def block(self, nbytes: int) -> Block:

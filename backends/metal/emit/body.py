@@ -215,11 +215,9 @@ class Body:
         """Whether `user` may overwrite the variable that holds a value, since nobody else reads it."""
         return value.variable is not None and len(value.uses) == 1 and value.block is user.block
 
-    def take_over(self, value: Value, result: Value, copied: bool = True) -> str:
-        """The variable for a result that is an operand changed in place, where that is its last use.
-
-        `copied`: a new variable starts as a copy of the operand.
-        """
+    def take_over(self, value: Value, result: Value) -> str:
+        """The variable for a result that is an operand changed in place, where that is its last use; else a new one,
+        which starts as a copy of the operand."""
         op = result.op
         assert op is not None and isinstance(result.type, Type)
         if value.deferred:
@@ -230,8 +228,7 @@ class Body:
             value.expression = variable(name, mutable=True)
         else:
             name = self.names.take(self.hint(result))
-            start = f" = {self.use(value).text}" if copied else ""
-            self.line(f"{type_name(result.type)} {name}{start};")
+            self.line(f"{type_name(result.type)} {name} = {self.use(value).text};")
         self.bind(result, name)
         return name
 

@@ -75,13 +75,9 @@ def _letter(parameters: dict[str, Any], name: str, default: str) -> str:
     return chr(value) if isinstance(value, int) and 0 < value < 128 else default
 
 
-def _info(call: Call, result: int) -> array:
-    """LAPACK's `info`: 0, for smelt raises an error where there is no result."""
-    aval = call.avals[result]
-    return constant(0, aval.dtype, aval.shape)
-
-
-def _unused(call: Call, result: int) -> array:
+def _zeros(call: Call, result: int) -> array:
+    """A result that says nothing: LAPACK's `info`, for smelt raises an error where there is none, or vectors that
+    nobody asked for."""
     aval = call.avals[result]
     return constant(0, aval.dtype, aval.shape)
 
@@ -217,7 +213,7 @@ def _along_last(x: array, axis: int, function: Callable[[array], array]) -> arra
 
 @target("lapack_potrf")
 def _potrf(call: Call, parameters: dict[str, Any]) -> list[array]:
-    return [cholesky(call.x, _letter(parameters, "uplo", "L") == "L"), _info(call, 1)]
+    return [cholesky(call.x, _letter(parameters, "uplo", "L") == "L"), _zeros(call, 1)]
 
 
 @target("lapack_trsm")
@@ -232,20 +228,20 @@ def _trsm(call: Call, parameters: dict[str, Any]) -> array:
 def _getrf(call: Call, _: dict[str, Any]) -> list[array]:
     factors, pivots, _permutation = emit_all(ops["lu"], (call.x,))
     pivots = convert(pivots, call.avals[1].dtype)
-    return [factors, apply("add", pivots, full_like(pivots, 1)), _info(call, 2)]
+    return [factors, apply("add", pivots, full_like(pivots, 1)), _zeros(call, 2)]
 
 
 @target("lapack_geqrf")
 def _geqrf(call: Call, _: dict[str, Any]) -> list[array]:
     found = householder.over_batch(householder.factor, 2, call.x)
-    return [*found, *(_info(call, i) for i in range(2, len(call.avals)))]
+    return [*found, *(_zeros(call, i) for i in range(2, len(call.avals)))]
 
 
 @target("lapack_orgqr")
 def _orgqr(call: Call, _: dict[str, Any]) -> list[array]:
     a, taus = call.operands[:2]
     found = householder.over_batch(lambda x, t: (householder.product(x, t),), 2, a, taus)
-    return [*found, *(_info(call, i) for i in range(1, len(call.avals)))]
+    return [*found, *(_zeros(call, i) for i in range(1, len(call.avals)))]
 
 
 @target("lapack_ormqr")
@@ -266,7 +262,7 @@ def _gehrd(call: Call, parameters: dict[str, Any]) -> list[array]:
     n = call.x.shape[-1]
     if (parameters.get("low", 1), parameters.get("high", n)) != (1, n):
         raise Refused("of a part of the matrix alone has no translation: balance it not")
-    return [*householder.over_batch(householder.hessenberg, 2, call.x), _info(call, 2)]
+    return [*householder.over_batch(householder.hessenberg, 2, call.x), _zeros(call, 2)]
 
 
 @target("lapack_sytrd")
@@ -283,7 +279,7 @@ def _sytrd(call: Call, parameters: dict[str, Any]) -> list[array]:
     values, beside = diagonal(found, 0, -2, -1), diagonal(found, -1, -2, -1)
     if x.dtype.is_complex:
         values, beside = emit(ops["real"], (values,)), emit(ops["real"], (beside,))
-    return [apply("add", tril(found), triu(x, 1)), values, beside, taus, _info(call, 4)]
+    return [apply("add", tril(found), triu(x, 1)), values, beside, taus, _zeros(call, 4)]
 
 
 @target("ProductOfElementaryHouseholderReflectors")
@@ -302,7 +298,7 @@ def _syevd(call: Call, parameters: dict[str, Any]) -> list[array]:
     if _letter(parameters, "uplo", "L") == "U":
         x = conj(matrix_transpose(x))
     values, vectors = emit_all(ops["eigh"], (x,))
-    return [vectors, values, _info(call, 2)]
+    return [vectors, values, _zeros(call, 2)]
 
 
 @target("lapack_gesdd", "lapack_gesvd")
@@ -311,13 +307,13 @@ def _gesdd(call: Call, parameters: dict[str, Any]) -> list[array]:
     mode = _letter(parameters, "mode", "A")
     if mode == "N":
         values = emit(ops["singular_values"], (call.x,))
-        return [call.x, values, _unused(call, 2), _unused(call, 3), _info(call, 4)]
+        return [call.x, values, _zeros(call, 2), _zeros(call, 3), _zeros(call, 4)]
     m, n = call.x.shape[-2:]
     full = mode == "A" and m != n
     u, values, vt = emit_all(ops["svd"], (call.x,), {"full": full})
     if u.aval != avals[2] or vt.aval != avals[3]:
         raise Refused(f"computes {u.aval} and {vt.aval}, the program says {avals[2]} and {avals[3]}")
-    return [call.x, values, u, vt, _info(call, 4)]
+    return [call.x, values, u, vt, _zeros(call, 4)]
 
 
 @target("lapack_geev")
@@ -342,9 +338,9 @@ def _geev(call: Call, parameters: dict[str, Any]) -> list[array]:
         length = reshaped(length, (*x.shape[:-2], 1, x.shape[-1]))
         found.append(apply("div", adjoint, convert(length, adjoint.dtype)))
     else:
-        found.append(_unused(call, at))
-    found.append(vectors if right and vectors is not None else _unused(call, at + 1))
-    return [*found, *(_info(call, i) for i in range(len(found), len(avals)))]
+        found.append(_zeros(call, at))
+    found.append(vectors if right and vectors is not None else _zeros(call, at + 1))
+    return [*found, *(_zeros(call, i) for i in range(len(found), len(avals)))]
 
 
 @target("lapack_gees")
@@ -353,7 +349,7 @@ def _gees(call: Call, parameters: dict[str, Any]) -> list[array]:
         raise Refused("of sorted eigenvalues has no translation: their order is code of the framework")
     form, vectors = emit_all(ops["schur"], (call.x,))
     values = [diagonal(form, 0, -2, -1)] if form.dtype.is_complex else _values_of_blocks(form)
-    return [form, vectors, *values, *(_info(call, i) for i in range(2 + len(values), len(call.avals)))]
+    return [form, vectors, *values, *(_zeros(call, i) for i in range(2 + len(values), len(call.avals)))]
 
 
 def _values_of_blocks(form: array) -> list[array]:
@@ -392,4 +388,4 @@ def _gtsv(call: Call, _: dict[str, Any]) -> list[array]:
 
     matrix = apply("add", apply("add", band(middle, 0, True), band(low, -1, True)), band(high, 1, True))
     found = emit(ops["solve"], (matrix, b))
-    return [low, middle, high, found, _info(call, 4)]
+    return [low, middle, high, found, _zeros(call, 4)]

@@ -9,7 +9,7 @@ from smelt import array
 from smelt.ir.errors import ArgumentTypeError, DTypeError, IRError, ShapeError, SmeltError, shown
 
 from ..translating import PlacedError
-from .graph import DTYPES, Program, Stated, constant, on_numbers, rule_of
+from .graph import DTYPES, Program, constant, on_numbers, rule_of, stated
 
 #: Rounds of expanding ops by PyTorch's own definitions.
 _MOST_ROUNDS = 4
@@ -95,7 +95,7 @@ class Exported:
         fake = self._fakes.get(argument.name)
         if not hasattr(fake, "dtype"):
             return repr(getattr(argument, "value", fake))
-        return str(Stated(fake))
+        return str(stated(fake))
 
     def _checked(self, argument: Any, value: Any) -> Any:
         fake = self._fakes.get(argument.name)
@@ -104,12 +104,12 @@ class Exported:
             if hasattr(argument, "value") and (type(value) is not type(argument.value) or value != argument.value):
                 raise ArgumentTypeError(f"{what}, is {shown(value)}: the program was exported for that value")
             return value
-        stated = Stated(fake)
+        wanted = stated(fake)
         if not isinstance(value, array):
             raise ArgumentTypeError(f"{what}, is {shown(value)}")
-        if len(value.shape) != len(stated.shape) or any(d not in (None, n) for n, d in zip(value.shape, stated.shape)):
+        if len(value.shape) != len(wanted.shape) or any(d not in (None, n) for n, d in zip(value.shape, wanted.shape)):
             raise ShapeError(f"{what}, is {value.aval}")
-        if value.dtype is not stated.dtype:
+        if value.dtype is not wanted.dtype:
             raise DTypeError(f"{what}, is {value.aval}; convert it with .astype")
         return value
 

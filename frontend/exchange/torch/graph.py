@@ -14,7 +14,7 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import IRError, ShapeError
 
-from ..translating import Refused, placed
+from ..translating import OpenAval, Refused, placed
 
 #: A value of a graph: an array, a number, a list of values, or nothing.
 Value = Any
@@ -49,16 +49,9 @@ def rule_of(name: str) -> Rule | None:
     return RULES.get(name) or RULES.get(name.rpartition(".")[0])
 
 
-class Stated:
+def stated(fake: Any) -> OpenAval:
     """The type that PyTorch states of a result."""
-
-    def __init__(self, fake: Any):
-        #: Extents; None where one is open.
-        self.shape = tuple(d if isinstance(d, int) else None for d in fake.shape)
-        self.dtype = dtype_of(fake.dtype)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.mlir}[{','.join('?' if d is None else str(d) for d in self.shape)}]"
+    return OpenAval(tuple(d if isinstance(d, int) else None for d in fake.shape), dtype_of(fake.dtype))
 
 
 def dtype_of(kind: Any) -> DType:
@@ -191,9 +184,9 @@ def fitted(n: Node, results: Value) -> Value:
     found = []
     for y, fake in zip(listed, n.fakes):
         if isinstance(y, array) and fake is not None:
-            stated = Stated(fake)
-            y = converted(y, stated.dtype)
-            if len(y.shape) != len(stated.shape) or any(d not in (None, k) for k, d in zip(y.shape, stated.shape)):
+            wanted = stated(fake)
+            y = converted(y, wanted.dtype)
+            if len(y.shape) != len(wanted.shape) or any(d not in (None, k) for k, d in zip(y.shape, wanted.shape)):
                 raise Refused(f"gives {list(y.shape)} here, and {list(fake.shape)} in PyTorch")
         found.append(y)
     return [*found, *listed[len(found) :]] if isinstance(results, (tuple, list)) else found[0] if found else results

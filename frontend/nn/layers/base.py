@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import smelt
 from smelt.ir.dtypes import DType
@@ -68,6 +68,10 @@ class Module(dict[str, Any]):
         """Nothing is needed before attributes are assigned."""
 
     __hash__ = None  # type: ignore[assignment]  # as of a dict
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     @property
     def training(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import smelt
 from smelt import array
@@ -30,6 +30,12 @@ class Sequential(Module):
     def __init__(self, *modules: Callable[[Any], Any]):
         super().__init__()
         self.layers = list(modules)
+
+    @overload
+    def __call__(self, x: array) -> array: ...
+
+    @overload
+    def __call__(self, x: Any) -> Any: ...
 
     def __call__(self, x: Any) -> Any:
         for layer in self.layers:

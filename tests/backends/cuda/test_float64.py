@@ -13,7 +13,7 @@ from smelt.backends.cuda.source import cuda_source
 from smelt.backends.device import devices
 from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.runtime import compile_module
 from tests.backends.metal.test_registry import assert_values, metal_cases
 from tests.ops.cases import Case, cases, module_of_batch, plain_ops

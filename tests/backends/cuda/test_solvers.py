@@ -17,7 +17,7 @@ from smelt.ir import op as ops
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import of
 from smelt.ir.errors import DeviceError, LibraryError, OutOfMemoryError
-from smelt.ir.kinds import Library
+from smelt.ir.library import Library
 from smelt.ir.settings import override
 from smelt.lazy.arrays import as_array, emit_all
 

@@ -67,7 +67,7 @@ def test_the_block_of_an_array(device: AppleDevice) -> None:
 def test_running_out_of_memory_leaves_everything_usable(device: AppleDevice, metal: FakeMetal) -> None:
     assert device.set_memory_limit(4096) == metal.memory
     kept = device.allocate(2048)
-    with pytest.raises(MemoryError, match="asked for 4,000 bytes on the GPU; 2,048 are in use and the limit is 4,096"):
+    with pytest.raises(MemoryError, match=r"asked for 4,000 bytes on the GPU; 2,048 .* limit.* is 4,096"):
         device.allocate(4000)
     del kept
     device.allocate(4000)  # drops the cached block first

@@ -45,6 +45,7 @@ reveal_type(x.sum(axis=(0, 1)))  # array
 reveal_type(x.reshape(2, -1).transpose(1, 0).at[0].add(1))  # array
 reveal_type(x.split(2))  # list[array]
 reveal_type(isinstance(x.item(), bool))  # bool
+reveal_type(x.item() < 0.5)  # bool
 reveal_type(x.shape)  # tuple[int, ...]
 reveal_type(x.dtype)  # DType
 reveal_type(np.asarray(x))  # ndarray[tuple[Any, ...], dtype[Any]]
