@@ -62,6 +62,17 @@ def scaled_erfc(t: Any) -> Any:
     )
 
 
+#: In the inverse of erfc: s = √-log z from z = 1/2 to the least float64; it is a series in 1 / (s + SHIFT).
+ENDS, SHIFT = (mp.sqrt(mp.log(2)), mp.mpf(273) / 10), 2
+
+
+def inverse_erfc(t: Any) -> Any:
+    high, low = (1 / (end + SHIFT) for end in ENDS)
+    s = 1 / ((low + high) / 2 + t * (high - low) / 2) - SHIFT
+    start = mp.sqrt(s * s - mp.log(mp.sqrt(mp.pi) * max(s, 1)))
+    return mp.findroot(lambda u: mp.log(mp.erfc(u)) + s * s, start if mp.im(start) == 0 else s / 2) / s
+
+
 def hankel(order: int, second: bool) -> Function:
     """P, or x / 8 times Q, of √(πx / 2)·J(x) = P·cos χ - Q·sin χ."""
 
@@ -156,6 +167,8 @@ def coefficients() -> str:
         ("LGAMMA", "Polynomial of log Γ(x) / ((x - 1)(x - 2)), x = 2 + t / 2.", gamma),
         ("DIGAMMA", "Polynomial of ψ(x) / (x - root), x = 3 / 2 + t / 2; and the root in two words.", psi),
         ("ERFCX", "(1 + 2x)·exp(x²)·erfc(x), t = (x - 15 / 4) / (x + 15 / 4).", chebyshev(scaled_erfc, 36)),
+        ("ERFCINV", "Polynomial of u / s, s = √-log(erfc u) from √log 2 (t = 1) to 27.3, linear in 1 / (s + 2).",
+         polynomial(chebyshev(inverse_erfc, 14))),
     ]
     for n, sub in ((0, "₀"), (1, "₁")):
         small, by_x = (f"I{sub}(x)", "") if n == 0 else (f"I{sub}(x)", " / x")

@@ -21,6 +21,8 @@ TOGETHER = 32
 #: Shorter rows are compared: each digit of 8 bits has a table of 256 counts. NumPy sorts in vectors, which on some
 #: processors takes less up to here; so do positions of shorter rows, of numbers of so many bytes.
 LONG, _LONG_ORDER = 1 << 14, {2: 1024, 4: 512, 8: 128}
+#: Rows of so many elements are sorted many at a time, each step of a network comparing two columns of them.
+NETWORK = 12
 #: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
 COUNTED_BYTES, COUNTED_PAIRS = 64, 512
 
@@ -100,12 +102,66 @@ def _is_counted(rows: np.ndarray) -> bool:
     return rows.shape[-1] >= COUNTED_PAIRS and not _compares_pairs()
 
 
+@functools.cache
+def _network(n: int) -> list[tuple[int, int]]:
+    """Places to compare, one pair after the other: Batcher's odd-even merges."""
+    pairs, p = [], 1
+    while p < n:
+        k = p
+        while k:
+            for j in range(k % p, n - k, 2 * k):
+                for i in range(j, min(j + k, n - k)):
+                    if i // (2 * p) == (i + k) // (2 * p):
+                        pairs.append((i, i + k))
+            k //= 2
+        p *= 2
+    return pairs
+
+
+def _is_short(rows: np.ndarray) -> bool:
+    return rows.shape[-1] <= NETWORK and rows.dtype.kind in "biuf" and len(rows) > 1
+
+
+def _by_network(rows: np.ndarray) -> np.ndarray:
+    """Sorted short rows; of zeros that differ any may come first, and NaN are one."""
+    count, n = rows.shape
+    columns = [*np.ascontiguousarray(rows.T)]
+    # A minimum with NaN is NaN: others stand in their place, and they go where the largest are.
+    unordered = np.isnan(columns) if rows.dtype.kind == "f" else None
+    if unordered is not None and unordered.any():
+        columns = [*np.where(unordered, np.inf, columns).astype(rows.dtype)]
+    else:
+        unordered = None
+    spare = np.empty(count, rows.dtype)
+    for i, j in _network(n):
+        low, high = columns[i], columns[j]
+        np.minimum(low, high, out=spare)
+        np.maximum(low, high, out=high)
+        columns[i], spare = spare, low
+    found = np.empty(rows.shape, rows.dtype)
+    for i, column in enumerate(columns):
+        found[:, i] = column
+    if unordered is not None:
+        found[np.arange(n) >= n - unordered.sum(0)[:, None]] = np.nan
+    return found
+
+
+def _in_order(rows: np.ndarray) -> np.ndarray:
+    """Rows of different integers, sorted; what is given may be overwritten."""
+    if _is_short(rows):
+        return _by_network(rows)
+    rows.sort(-1)
+    return rows
+
+
 def _sorted(rows: np.ndarray) -> np.ndarray:
-    if rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy has no vectors to compare bytes
+    found = _by_network(rows) if _is_short(rows) else None
+    if found is None and rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy's sort has no vectors of bytes
         wide = rows.astype(np.int16)
         wide.sort(-1)
         return wide.astype(rows.dtype)
-    found = _by_digits(rows, False)
+    if found is None:
+        found = _by_digits(rows, False)
     if found is None:
         found = rows.copy()
         found.sort(-1, "stable" if _is_counted(rows) else None)
@@ -180,7 +236,7 @@ def _order(rows: np.ndarray) -> np.ndarray:
         narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32)
         narrow <<= 16
         narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
-        narrow.sort(-1)
+        narrow = _in_order(narrow)
         narrow &= 0xFFFF
         return narrow.view(np.uint32)
     if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
@@ -195,5 +251,4 @@ def _order(rows: np.ndarray) -> np.ndarray:
         keys = rows
     packed = keys.astype(np.int64) << 32
     packed |= np.arange(rows.shape[-1], dtype=np.int64)
-    packed.sort(-1)
-    return packed.astype(np.uint32)
+    return _in_order(packed).astype(np.uint32)
