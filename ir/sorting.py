@@ -21,8 +21,9 @@ TOGETHER = 32
 #: Shorter rows are compared: each digit of 8 bits has a table of 256 counts. NumPy sorts in vectors, which on some
 #: processors takes less up to here; so do positions of shorter rows, of numbers of so many bytes.
 LONG, _LONG_ORDER = 1 << 14, {2: 1024, 4: 512, 8: 128}
-#: Rows of so many elements are sorted many at a time, each step of a network comparing two columns of them.
-NETWORK = 12
+#: Rows of so few elements are sorted many at a time, each step of a network comparing two columns of them; of so few
+#: integers with positions in them.
+NETWORK, _NETWORK_ORDER = 12, 6
 #: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
 COUNTED_BYTES, COUNTED_PAIRS = 64, 512
 
@@ -118,8 +119,8 @@ def _network(n: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _is_short(rows: np.ndarray) -> bool:
-    return rows.shape[-1] <= NETWORK and rows.dtype.kind in "biuf" and len(rows) > 1
+def _is_short(rows: np.ndarray, most: int) -> bool:
+    return rows.shape[-1] <= most and rows.dtype.kind in "biuf" and len(rows) > 1
 
 
 def _by_network(rows: np.ndarray) -> np.ndarray:
@@ -148,14 +149,14 @@ def _by_network(rows: np.ndarray) -> np.ndarray:
 
 def _in_order(rows: np.ndarray) -> np.ndarray:
     """Rows of different integers, sorted; what is given may be overwritten."""
-    if _is_short(rows):
+    if _is_short(rows, _NETWORK_ORDER):
         return _by_network(rows)
     rows.sort(-1)
     return rows
 
 
 def _sorted(rows: np.ndarray) -> np.ndarray:
-    found = _by_network(rows) if _is_short(rows) else None
+    found = _by_network(rows) if _is_short(rows, NETWORK) else None
     if found is None and rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy's sort has no vectors of bytes
         wide = rows.astype(np.int16)
         wide.sort(-1)

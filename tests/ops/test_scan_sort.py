@@ -158,7 +158,7 @@ def test_sort_derivative(rng):
     (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, *dtypes.FLOATS),
     ids=lambda d: d.name,
 )
-@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700)])
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700), (40, 6), (30, 12)])
 def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
     """0 and -0 are equal and not the same; elements of 8 and 16 bits are counted in long rows."""
     some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
@@ -172,6 +172,14 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
         np.testing.assert_array_equal(order, np.argsort(host, axis, "stable"))
 
 
+def test_networks_sort():
+    """All rows of zeros and ones of each length: what sorts these sorts everything."""
+    for n in range(1, sorting.NETWORK + 1):
+        rows = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.int32)
+        np.testing.assert_array_equal(sorting.sorted_along(rows, 1), np.sort(rows, 1))
+        np.testing.assert_array_equal(sorting.order_along(rows, 1), np.argsort(rows, 1, "stable"))
+
+
 NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 
 
@@ -181,6 +189,7 @@ NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 def test_sort_by_digits(dtype, shape, rng, monkeypatch):
     """All of a type's numbers, in rows of any length: what NumPy makes of them."""
     monkeypatch.setattr(sorting, "LONG", 1)
+    monkeypatch.setattr(sorting, "NETWORK", 0)
     monkeypatch.setattr(sorting, "_LONG_ORDER", {2: 1, 4: 1, 8: 1})
     calls = []
     monkeypatch.setattr(sorting.loops, "radix", lambda *args: calls.append(1) or core.native.radix(*args))
