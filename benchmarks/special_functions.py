@@ -207,6 +207,10 @@ def spread(low: float, high: float, count: int, rng: np.random.Generator) -> np.
     return np.exp(rng.uniform(np.log(low), np.log(high), count))
 
 
+def erfcinv(z: Any) -> Any:
+    return mp.erfinv(1 - z) if z > 0.1 else mp.findroot(lambda u: mp.log(mp.erfc(u) / z), mp.sqrt(-mp.log(z)))
+
+
 def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray], str]]:
     """By name: the truth, operands, and what these are."""
     rng = np.random.default_rng(1)
@@ -218,9 +222,12 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
     wide = np.concatenate([rng.uniform(0, 10, count // 2), spread(1e-12, 1e12, count - count // 2, rng)])
     other = np.random.default_rng(2)
     above = np.concatenate([other.uniform(0, 10, count // 2), spread(1e-6, 50, count - count // 2, other)])
+    tails = np.concatenate([other.uniform(0, 1, count // 2), spread(1e-30, 1, count - count // 2, other)])
     signed = above * np.where(np.arange(count) % 4 == 0, -1, 1)
     return {
         "erfc": (mp.erfc, [rng.uniform(-6, 9, count)], "-6 … 9"),
+        "erfcinv": (erfcinv, [tails], "10⁻³⁰ … 1"),
+        "ndtri": (lambda x: -mp.sqrt(2) * erfcinv(2 * x), [tails], "10⁻³⁰ … 1"),
         "logit": (lambda x: mp.log(x / (1 - x)), [rng.uniform(0, 1, count)], "0 … 1"),
         "lgamma": (mp.loggamma, [wide], "0 … 10¹²"),
         "digamma": (mp.digamma, [wide], "0 … 10¹²"),

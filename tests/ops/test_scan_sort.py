@@ -180,6 +180,19 @@ def test_networks_sort():
         np.testing.assert_array_equal(sorting.order_along(rows, 1), np.argsort(rows, 1, "stable"))
 
 
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+@pytest.mark.parametrize("quicker", [True, False])
+def test_which_sort_is_quicker_changes_no_value(quicker, rng, monkeypatch):
+    monkeypatch.setattr(sorting, "_digits_are_quicker", lambda: quicker)
+    x = rng.standard_normal((3, sorting.LONG // 8)).astype(np.float32)
+    x[:, ::50], x[:, 1::50], x[1, ::70] = 0.0, -0.0, np.nan
+    found = sorting.sorted_along(x, 1)
+    np.testing.assert_array_equal(found, np.sort(x, 1))
+    wanted = np.take_along_axis(x, np.argsort(x, 1, "stable"), 1)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted) & ~np.isnan(wanted))
+    assert isinstance(sorting._digits_are_quicker(), bool)
+
+
 NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 
 

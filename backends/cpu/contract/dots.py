@@ -5,6 +5,7 @@ A matrix of weights that a single vector is multiplied with is read once, in the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from smelt.backends.contraction import Product
@@ -121,16 +122,17 @@ class _Dots(TiledKernel):
             memory, lines = self.source.memory, self.source.lines(self._at[0] + c, self.width, self._at[1])
         with k.vectors(self.lanes):
 
-            def step(d: Scalar, *sums: Scalar, load: Callable[[Memory, Scalar], Scalar] = k.load_vector) -> list[Scalar]:
+            def step(load: Callable[[Memory, Scalar], Scalar], d: Scalar, *sums: Scalar) -> list[Scalar]:
                 left = [load(self.a.memory, row + d + i * self.a.strides[0]) for i in range(self.height)]
                 right = [load(memory, at + d) for at in lines]
                 return [self.sides.accumulate(k, s, left[i], right[j]) for s, (i, j) in zip(sums, pairs)]
 
             ends = self.source is not None and self.sides.product.depth.extent % self.lanes != 0
             whole = k.op("arith.divui", [steps, k.const(self.lanes, INDEX)], INDEX) * self.lanes if ends else steps
-            sums = k.for_(zero, whole, step, [k.const(0, self.dtype)] * len(pairs), self.lanes)
+            vectors = functools.partial(step, k.load_vector)
+            sums = k.for_(zero, whole, vectors, [k.const(0, self.dtype)] * len(pairs), self.lanes)
             if ends:  # behind the last column there may be no memory
-                sums = step(whole, *sums, load=lambda *at: k.load_some(*at, steps - whole))
+                sums = step(lambda memory, at: k.load_some(memory, at, steps - whole), whole, *sums)
         for (i, j), x in zip(pairs, sums):
             place = (r + i) * self.pitch + c + j
             k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
