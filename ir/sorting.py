@@ -24,8 +24,8 @@ TOGETHER = 32
 #: so many bytes.
 LONG, _LONG_ORDER = 1 << 14, {2: 1024, 4: 512, 8: 128}
 #: Rows of so few elements are sorted many at a time, each step of a network comparing two columns of them; of so few
-#: integers with positions in them.
-NETWORK, _NETWORK_ORDER = 12, 6
+#: integers with positions in them; and how many rows are worth a call of NumPy's for each step.
+NETWORK, _NETWORK_ORDER, FEWEST = 12, 6, 1024
 #: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
 COUNTED_BYTES, COUNTED_PAIRS = 64, 512
 
@@ -122,7 +122,7 @@ def _network(n: int) -> list[tuple[int, int]]:
 
 
 def _is_short(rows: np.ndarray, most: int) -> bool:
-    return rows.shape[-1] <= most and rows.dtype.kind in "biuf" and len(rows) > 1
+    return rows.shape[-1] <= most and rows.dtype.kind in "biuf" and len(rows) >= FEWEST
 
 
 def _by_network(rows: np.ndarray) -> np.ndarray:

@@ -159,8 +159,9 @@ def test_sort_derivative(rng):
     ids=lambda d: d.name,
 )
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700), (40, 6), (30, 12)])
-def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
+def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng, monkeypatch):
     """0 and -0 are equal and not the same; elements of 8 and 16 bits are counted in long rows."""
+    monkeypatch.setattr(sorting, "FEWEST", 1)
     some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
     x = rng.choice(np.array(some), shape).astype(dtype.numpy)
     for axis in (0, 1):
@@ -172,8 +173,9 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
         np.testing.assert_array_equal(order, np.argsort(host, axis, "stable"))
 
 
-def test_networks_sort():
+def test_networks_sort(monkeypatch):
     """All rows of zeros and ones of each length: what sorts these sorts everything."""
+    monkeypatch.setattr(sorting, "FEWEST", 1)
     for n in range(1, sorting.NETWORK + 1):
         rows = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.int32)
         np.testing.assert_array_equal(sorting.sorted_along(rows, 1), np.sort(rows, 1))
