@@ -62,6 +62,17 @@ def scaled_erfc(t: Any) -> Any:
     )
 
 
+#: In the inverse of erfc: s = √-log z from z = 1/2 to the least float64; it is a series in 1 / (s + SHIFT).
+ENDS, SHIFT = (mp.sqrt(mp.log(2)), mp.mpf(273) / 10), 2
+
+
+def inverse_erfc(t: Any) -> Any:
+    high, low = (1 / (end + SHIFT) for end in ENDS)
+    s = 1 / ((low + high) / 2 + t * (high - low) / 2) - SHIFT
+    start = mp.sqrt(s * s - mp.log(mp.sqrt(mp.pi) * max(s, 1)))
+    return mp.findroot(lambda u: mp.log(mp.erfc(u)) + s * s, start if mp.im(start) == 0 else s / 2) / s
+
+
 def hankel(order: int, second: bool) -> Function:
     """P, or x / 8 times Q, of √(πx / 2)·J(x) = P·cos χ - Q·sin χ."""
 
@@ -156,6 +167,8 @@ def coefficients() -> str:
         ("LGAMMA", "Polynomial of log Γ(x) / ((x - 1)(x - 2)), x = 2 + t / 2.", gamma),
         ("DIGAMMA", "Polynomial of ψ(x) / (x - root), x = 3 / 2 + t / 2; and the root in two words.", psi),
         ("ERFCX", "(1 + 2x)·exp(x²)·erfc(x), t = (x - 15 / 4) / (x + 15 / 4).", chebyshev(scaled_erfc, 36)),
+        ("ERFCINV", "Polynomial of u / s, s = √-log(erfc u) from √log 2 (t = 1) to 27.3, linear in 1 / (s + 2).",
+         polynomial(chebyshev(inverse_erfc, 14))),
     ]
     for n, sub in ((0, "₀"), (1, "₁")):
         small, by_x = (f"I{sub}(x)", "") if n == 0 else (f"I{sub}(x)", " / x")
@@ -194,6 +207,10 @@ def spread(low: float, high: float, count: int, rng: np.random.Generator) -> np.
     return np.exp(rng.uniform(np.log(low), np.log(high), count))
 
 
+def erfcinv(z: Any) -> Any:
+    return mp.erfinv(1 - z) if z > 0.1 else mp.findroot(lambda u: mp.log(mp.erfc(u) / z), mp.sqrt(-mp.log(z)))
+
+
 def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray], str]]:
     """By name: the truth, operands, and what these are."""
     rng = np.random.default_rng(1)
@@ -205,9 +222,12 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
     wide = np.concatenate([rng.uniform(0, 10, count // 2), spread(1e-12, 1e12, count - count // 2, rng)])
     other = np.random.default_rng(2)
     above = np.concatenate([other.uniform(0, 10, count // 2), spread(1e-6, 50, count - count // 2, other)])
+    tails = np.concatenate([other.uniform(0, 1, count // 2), spread(1e-30, 1, count - count // 2, other)])
     signed = above * np.where(np.arange(count) % 4 == 0, -1, 1)
     return {
         "erfc": (mp.erfc, [rng.uniform(-6, 9, count)], "-6 … 9"),
+        "erfcinv": (erfcinv, [tails], "10⁻³⁰ … 1"),
+        "ndtri": (lambda x: -mp.sqrt(2) * erfcinv(2 * x), [tails], "10⁻³⁰ … 1"),
         "logit": (lambda x: mp.log(x / (1 - x)), [rng.uniform(0, 1, count)], "0 … 1"),
         "lgamma": (mp.loggamma, [wide], "0 … 10¹²"),
         "digamma": (mp.digamma, [wide], "0 … 10¹²"),

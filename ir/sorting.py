@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,8 +20,12 @@ BLOCK, LINE_BYTES = 1 << 16, 64
 #: Elements of columns that are turned at a time.
 TOGETHER = 32
 #: Shorter rows are compared: each digit of 8 bits has a table of 256 counts. NumPy sorts in vectors, which on some
-#: processors takes less up to here; so do positions of shorter rows, of numbers of so many bytes.
+#: processors takes less up to here, on others up to a sixteenth of it; so do positions of shorter rows, of numbers of
+#: so many bytes.
 LONG, _LONG_ORDER = 1 << 14, {2: 1024, 4: 512, 8: 128}
+#: Rows of so few elements are sorted many at a time, each step of a network comparing two columns of them; of so few
+#: integers with positions in them; and how many rows are worth a call of NumPy's for each step.
+NETWORK, _NETWORK_ORDER, FEWEST = 12, 6, 1024
 #: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
 COUNTED_BYTES, COUNTED_PAIRS = 64, 512
 
@@ -100,12 +105,66 @@ def _is_counted(rows: np.ndarray) -> bool:
     return rows.shape[-1] >= COUNTED_PAIRS and not _compares_pairs()
 
 
+@functools.cache
+def _network(n: int) -> list[tuple[int, int]]:
+    """Places to compare, one pair after the other: Batcher's odd-even merges."""
+    pairs, p = [], 1
+    while p < n:
+        k = p
+        while k:
+            for j in range(k % p, n - k, 2 * k):
+                for i in range(j, min(j + k, n - k)):
+                    if i // (2 * p) == (i + k) // (2 * p):
+                        pairs.append((i, i + k))
+            k //= 2
+        p *= 2
+    return pairs
+
+
+def _is_short(rows: np.ndarray, most: int) -> bool:
+    return rows.shape[-1] <= most and rows.dtype.kind in "biuf" and len(rows) >= FEWEST
+
+
+def _by_network(rows: np.ndarray) -> np.ndarray:
+    """Sorted short rows; of zeros that differ any may come first, and NaN are one."""
+    count, n = rows.shape
+    columns = [*np.ascontiguousarray(rows.T)]
+    # A minimum with NaN is NaN: others stand in their place, and they go where the largest are.
+    unordered = np.isnan(columns) if rows.dtype.kind == "f" else None
+    if unordered is not None and unordered.any():
+        columns = [*np.where(unordered, np.inf, columns).astype(rows.dtype)]
+    else:
+        unordered = None
+    spare = np.empty(count, rows.dtype)
+    for i, j in _network(n):
+        low, high = columns[i], columns[j]
+        np.minimum(low, high, out=spare)
+        np.maximum(low, high, out=high)
+        columns[i], spare = spare, low
+    found = np.empty(rows.shape, rows.dtype)
+    for i, column in enumerate(columns):
+        found[:, i] = column
+    if unordered is not None:
+        found[np.arange(n) >= n - unordered.sum(0)[:, None]] = np.nan
+    return found
+
+
+def _in_order(rows: np.ndarray) -> np.ndarray:
+    """Rows of different integers, sorted; what is given may be overwritten."""
+    if _is_short(rows, _NETWORK_ORDER):
+        return _by_network(rows)
+    rows.sort(-1)
+    return rows
+
+
 def _sorted(rows: np.ndarray) -> np.ndarray:
-    if rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy has no vectors to compare bytes
+    found = _by_network(rows) if _is_short(rows, NETWORK) else None
+    if found is None and rows.dtype.itemsize == 1 and not _is_counted(rows):  # NumPy's sort has no vectors of bytes
         wide = rows.astype(np.int16)
         wide.sort(-1)
         return wide.astype(rows.dtype)
-    found = _by_digits(rows, False)
+    if found is None:
+        found = _by_digits(rows, False)
     if found is None:
         found = rows.copy()
         found.sort(-1, "stable" if _is_counted(rows) else None)
@@ -114,16 +173,41 @@ def _sorted(rows: np.ndarray) -> np.ndarray:
     return found
 
 
+@functools.cache
+def _digits_are_quicker() -> bool:
+    """Whether rows of some thousand elements take less time by digits than in NumPy's vectors: both are tried."""
+    assert loops.radix is not None
+    row = np.random.default_rng(0).random((1, LONG // 4), np.float32)
+    found = np.empty_like(row)
+    digits: list[float] = []
+    vectors: list[float] = []
+    for _ in range(3):
+        start = time.thread_time()
+        loops.radix(2, 4, _infinity(row.dtype), row.size, False, row, found)
+        middle = time.thread_time()
+        row.copy().sort(-1)
+        digits.append(middle - start)
+        vectors.append(time.thread_time() - middle)
+    return min(digits) < min(vectors)
+
+
+def _infinity(dtype: np.dtype) -> int:
+    """The bits of infinity, of floats."""
+    return int(np.array(math.inf, dtype).view(f"u{dtype.itemsize}")) if dtype.kind == "f" else 0
+
+
 def _by_digits(rows: np.ndarray, positions: bool) -> np.ndarray | None:
     """Sorted rows, or the positions of their elements in that order, where the loop in C is to do it: see `radix.c`."""
     sort, (kind, size), n = loops.radix, (rows.dtype.kind, rows.dtype.itemsize), rows.shape[-1]
     if sort is None or kind not in "iuf" or size == 1 or _is_half(rows.dtype):
         return None
-    if not (_LONG_ORDER[size] if positions else LONG) <= n < 1 << 31:
+    least = _LONG_ORDER[size] if positions else LONG
+    if not positions and LONG // 16 <= n < LONG and _digits_are_quicker():
+        least = n
+    if not least <= n < 1 << 31:
         return None
-    infinity = int(np.array(math.inf, rows.dtype).view(f"u{size}")) if kind == "f" else 0
     found = np.empty(rows.shape, np.uint32 if positions else rows.dtype)
-    sort("uif".index(kind), size, infinity, n, positions, np.ascontiguousarray(rows), found)
+    sort("uif".index(kind), size, _infinity(rows.dtype), n, positions, np.ascontiguousarray(rows), found)
     return found
 
 
@@ -180,7 +264,7 @@ def _order(rows: np.ndarray) -> np.ndarray:
         narrow = rows.astype(np.int32 if rows.dtype.kind == "i" else np.uint32)
         narrow <<= 16
         narrow |= np.arange(rows.shape[-1], dtype=narrow.dtype)
-        narrow.sort(-1)
+        narrow = _in_order(narrow)
         narrow &= 0xFFFF
         return narrow.view(np.uint32)
     if rows.dtype.itemsize > 4 or rows.dtype.kind not in "bifu" or rows.shape[-1] > 1 << 31:
@@ -195,5 +279,4 @@ def _order(rows: np.ndarray) -> np.ndarray:
         keys = rows
     packed = keys.astype(np.int64) << 32
     packed |= np.arange(rows.shape[-1], dtype=np.int64)
-    packed.sort(-1)
-    return packed.astype(np.uint32)
+    return _in_order(packed).astype(np.uint32)

@@ -134,7 +134,8 @@ class _Staged:
     def of(cls, k: CpuKernel, v: Value, at: Coordinates, rows: Fused, size: tuple[int, int]) -> _Staged:
         """Memory for blocks of a `size`."""
         height, width = size
-        direct = not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
+        whole = _lanes(v.dtype) * v.dtype.size == LINE_BYTES  # else lines of a power of two of bytes push others out
+        direct = whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
         plain = None if direct else k.scratch(width * _pitch(height, v.dtype), v.dtype)
         turned = None if v.dtype.is_complex else k.scratch(height * _pitch(width, v.dtype), v.dtype)
         return cls(v, at, plain, turned)

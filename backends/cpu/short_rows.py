@@ -30,7 +30,7 @@ from .streaming import LINE_BYTES, copy_out, follows, is_large
 #: LLVM reads as many rows side by side by itself where they are shorter than the shortest, and a number of each is
 #: left; it does not where they are written, too. Longer ones fill vectors. To turn results back costs as much as to
 #: turn operands.
-SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 40, 16
+SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 54, 32
 #: Elements of a block, and how many rows it has at least.
 BLOCK, FEWEST_ROWS = 1024, 64
 #: Lanes of a vector, at most.

@@ -216,6 +216,14 @@ class VectorKernel(MemoryKernel):
         dtype = memory.aval.dtype
         return Scalar(self, self.emit("vector.load", [memory.memref, offset], [self.type(dtype)]).result, dtype)
 
+    def load_some(self, memory: Memory, offset: Scalar, count: Scalar) -> Scalar:
+        """The same of the first `count` lanes; the others read nothing, and are 0."""
+        dtype = memory.aval.dtype
+        mask = self.emit("vector.create_mask", [count], [self.type(dtypes.bool_)]).result
+        nothing = self.const(0, dtype)
+        found = self.emit("vector.maskedload", [memory.memref, offset, mask, nothing], [self.type(dtype)])
+        return Scalar(self, found.result, dtype)
+
     def store_vector(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         """Neighbours from `offset` on."""
         self.emit("vector.store", [x, memory.memref, offset], [])

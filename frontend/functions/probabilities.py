@@ -16,8 +16,18 @@ from .arithmetic import maximum, sqrt
 from .logic import isnan, logical_and, logical_not, logical_or, where
 from .reductions import sum as total
 from .shaping import expand_dims
-from .special_coefficients import ERFCX
-from .special_parts import FAR, MIDDLE, chebyshev, computed, epsilon, log_gamma, overflowing, stirling_remainder
+from .special_coefficients import ERFCINV, ERFCX
+from .special_parts import (
+    FAR,
+    MIDDLE,
+    chebyshev,
+    computed,
+    epsilon,
+    log_gamma,
+    overflowing,
+    polynomial,
+    stirling_remainder,
+)
 from .transcendental import erf, erfc, erfinv, exp, log, log1p
 
 __all__ = [
@@ -75,7 +85,7 @@ def _rough(u: array) -> array:
 def erfcinv(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The inverse of `erfc`, precise also where a is small; ±inf at 0 and 2, NaN outside.
 
-    Newton's method on the logarithm of `erfc`.
+    A series, and a step of Newton's method on the logarithm of `erfc`.
 
     >>> import smelt
     >>> smelt.erfcinv(smelt.array([1.0, 0.5, 1e-30]))
@@ -94,18 +104,19 @@ def _erfcinv(y: array) -> array:
     return where(mirrored, -found, found)
 
 
+#: s from which `ERFCINV`'s t is 1 to where it is -1: of z = 1/2, and of the least number of float64.
+_ENDS = (math.sqrt(math.log(2)), 27.3)
+
+
 def _tail(z: array) -> array:
     """The u with erfc(u) = z, of 0 < z < 0.5."""
     wanted = log(z)
-    # Winitzki's formula for the inverse, within a few thousandths
-    a = 0.147
-    w = -(wanted + log(2 - z))
-    half = 2 / (math.pi * a) - 0.5 * w
-    u = sqrt(w / a / (sqrt(half * half + w / a) + half))
-    for _ in range(4 if epsilon(z.dtype) < 1e-10 else 3):  # one step more than values need: derivatives lag behind
-        scaled = _scaled(u)
-        u = u + (log(scaled) - u * u - wanted) * scaled * (0.5 * math.sqrt(math.pi))
-    return u
+    s = sqrt(-wanted)
+    low, high = (1 / (end + 2) for end in reversed(_ENDS))
+    u = s * polynomial(ERFCINV, (2 / (high - low)) / (s + 2) - (high + low) / (high - low))
+    # A series has less precise derivatives than values; those of what follows have the square of its error.
+    scaled = _scaled(u)
+    return u + (log(scaled) - u * u - wanted) * scaled * (0.5 * math.sqrt(math.pi))
 
 
 @remembered

@@ -158,9 +158,10 @@ def test_sort_derivative(rng):
     (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, *dtypes.FLOATS),
     ids=lambda d: d.name,
 )
-@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700)])
-def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (4, 1), (5, 70), (70, 3), (2, 700), (40, 6), (30, 12)])
+def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng, monkeypatch):
     """0 and -0 are equal and not the same; elements of 8 and 16 bits are counted in long rows."""
+    monkeypatch.setattr(sorting, "FEWEST", 1)
     some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
     x = rng.choice(np.array(some), shape).astype(dtype.numpy)
     for axis in (0, 1):
@@ -172,6 +173,28 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng):
         np.testing.assert_array_equal(order, np.argsort(host, axis, "stable"))
 
 
+def test_networks_sort(monkeypatch):
+    """All rows of zeros and ones of each length: what sorts these sorts everything."""
+    monkeypatch.setattr(sorting, "FEWEST", 1)
+    for n in range(1, sorting.NETWORK + 1):
+        rows = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.int32)
+        np.testing.assert_array_equal(sorting.sorted_along(rows, 1), np.sort(rows, 1))
+        np.testing.assert_array_equal(sorting.order_along(rows, 1), np.argsort(rows, 1, "stable"))
+
+
+@pytest.mark.skipif(core.native is None, reason="there is no core in C")
+@pytest.mark.parametrize("quicker", [True, False])
+def test_which_sort_is_quicker_changes_no_value(quicker, rng, monkeypatch):
+    monkeypatch.setattr(sorting, "_digits_are_quicker", lambda: quicker)
+    x = rng.standard_normal((3, sorting.LONG // 8)).astype(np.float32)
+    x[:, ::50], x[:, 1::50], x[1, ::70] = 0.0, -0.0, np.nan
+    found = sorting.sorted_along(x, 1)
+    np.testing.assert_array_equal(found, np.sort(x, 1))
+    wanted = np.take_along_axis(x, np.argsort(x, 1, "stable"), 1)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted) & ~np.isnan(wanted))
+    assert isinstance(sorting._digits_are_quicker(), bool)
+
+
 NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 
 
@@ -181,6 +204,7 @@ NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 def test_sort_by_digits(dtype, shape, rng, monkeypatch):
     """All of a type's numbers, in rows of any length: what NumPy makes of them."""
     monkeypatch.setattr(sorting, "LONG", 1)
+    monkeypatch.setattr(sorting, "NETWORK", 0)
     monkeypatch.setattr(sorting, "_LONG_ORDER", {2: 1, 4: 1, 8: 1})
     calls = []
     monkeypatch.setattr(sorting.loops, "radix", lambda *args: calls.append(1) or core.native.radix(*args))

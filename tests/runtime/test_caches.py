@@ -119,6 +119,7 @@ FUNCTIONS = {
     "ir/errors.py _folders_of": "two sets of packages",
     "ir/mlir.py module": "the modules of the bindings",
     "ir/numpy_blas.py lapack_function": "sixty names",
+    "ir/sorting.py _network": "twelve lengths",
     "passes/kernels/place.py needs": "goes with the call around it",
     "runtime/measure.py rates": "the devices there are",
 }

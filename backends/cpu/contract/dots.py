@@ -5,10 +5,13 @@ A matrix of weights that a single vector is multiplied with is read once, in the
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from smelt.backends.contraction import Product
 from smelt.ir.scalar import INDEX, Scalar
 
-from ..kernel import KernelModule
+from ..kernel import KernelModule, Memory
 from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
 from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, lanes_of, up_to
@@ -48,8 +51,7 @@ class _Dots(TiledKernel):
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
         self.columns = Blocks.plan(sides.merged(sides.columns), BLOCK_COLUMNS, self.width)
         columns, depth = sides.merged(sides.columns), sides.merged(product.depth)
-        whole = product.depth.extent % self.lanes == 0
-        self.source = Source.of(k, sides.column_operand, columns, depth, self.dtype) if whole else None
+        self.source = Source.of(k, sides.column_operand, columns, depth, self.dtype)
         room = DEPTH_BYTES if self.source is None else SOURCE_BYTES
         self.depth = Blocks.plan(depth, room // self.dtype.size, self.lanes)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
@@ -120,12 +122,17 @@ class _Dots(TiledKernel):
             memory, lines = self.source.memory, self.source.lines(self._at[0] + c, self.width, self._at[1])
         with k.vectors(self.lanes):
 
-            def step(d: Scalar, *sums: Scalar) -> list[Scalar]:
-                left = [k.load_vector(self.a.memory, row + d + i * self.a.strides[0]) for i in range(self.height)]
-                right = [k.load_vector(memory, at + d) for at in lines]
+            def step(load: Callable[[Memory, Scalar], Scalar], d: Scalar, *sums: Scalar) -> list[Scalar]:
+                left = [load(self.a.memory, row + d + i * self.a.strides[0]) for i in range(self.height)]
+                right = [load(memory, at + d) for at in lines]
                 return [self.sides.accumulate(k, s, left[i], right[j]) for s, (i, j) in zip(sums, pairs)]
 
-            sums = k.for_(zero, steps, step, [k.const(0, self.dtype)] * len(pairs), self.lanes)
+            ends = self.source is not None and self.sides.product.depth.extent % self.lanes != 0
+            whole = k.op("arith.divui", [steps, k.const(self.lanes, INDEX)], INDEX) * self.lanes if ends else steps
+            vectors = functools.partial(step, k.load_vector)
+            sums = k.for_(zero, whole, vectors, [k.const(0, self.dtype)] * len(pairs), self.lanes)
+            if ends:  # behind the last column there may be no memory
+                sums = step(lambda memory, at: k.load_some(memory, at, steps - whole), whole, *sums)
         for (i, j), x in zip(pairs, sums):
             place = (r + i) * self.pitch + c + j
             k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)

@@ -26,7 +26,7 @@ from .tiles import Sides, TiledKernel, lanes_of, step_of
 
 #: With more rows than this a block of the columns is worth a copy in the order in which it is multiplied.
 FEW_ROWS = 16
-#: Fewer columns than so many vectors are no line.
+#: Fewer columns than so many vectors are no line, of several rows: tiles do with fewer loads.
 LEAST_VECTORS = 4
 #: Bytes of a block's sums, and columns of a block: at most, and as few as there may be for more blocks.
 SUMS_BYTES, MOST_COLUMNS, LEAST_COLUMNS = 16 * 1024, 1024, 256
@@ -42,12 +42,13 @@ AHEAD = 8
 
 def suits_lines(sides: Sides) -> bool:
     """Whether a product has few rows, and lines of columns."""
-    columns, operand = sides.merged(sides.columns), sides.column_operand
+    columns, operand, lanes = sides.merged(sides.columns), sides.column_operand, lanes_of(sides.product.dtype)
+    least = lanes // 2 if sides.rows.extent == len(columns) == 1 else LEAST_VECTORS * lanes
     # Several loops of columns, as where the result lies in another order, are for tiles, which one row does not fill.
     return bool(
         sides.rows.extent <= FEW_ROWS
         and (len(columns) == 1 or (columns and sides.rows.extent == 1))
-        and columns[-1].extent >= LEAST_VECTORS * lanes_of(sides.product.dtype)
+        and columns[-1].extent >= least
         and not operand.access.guards
         and not is_strided(operand, columns)
     )
