@@ -181,7 +181,7 @@ class KernelSource:
     # Names
 
     def _names(self, names: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(names, str) or not isinstance(names, Iterable):
+        if isinstance(names, str):
             raise AttributeValueError(at_user_line(f"{self.who}: names come as a list, got {names!r}"))
         return tuple([identifier(n, self.who, "a parameter") for n in names])
 
