@@ -26,11 +26,11 @@ class GpuKernel:
     def __init__(
         self, name: str, inputs: Sequence[str], outputs: Sequence[str], source: str, header: str, atomic: bool
     ):
-        names = [
-            x if isinstance(x, str) else listed("fast.metal_kernel", what, x)
-            for what, x in (("input_names", inputs), ("output_names", outputs))
-        ]
-        self._kernel = KernelSource(name, *names, source, header, atomic)
+        if not isinstance(inputs, str):  # of which the error says how names come
+            inputs = listed("fast.metal_kernel", "input_names", inputs)
+        if not isinstance(outputs, str):
+            outputs = listed("fast.metal_kernel", "output_names", outputs)
+        self._kernel = KernelSource(name, inputs, outputs, source, header, atomic)
 
     @property
     def name(self) -> str:

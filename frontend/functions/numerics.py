@@ -176,8 +176,9 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: int = -1, *, stream: StreamOrDev
     array([2, 1, 0], dtype=uint32)
     """
     check_stream(stream)
-    several: Any = keys if isinstance(keys, (list, tuple)) else as_array(keys)
-    if isinstance(several, array):
+    several: Any = keys
+    if not isinstance(several, (list, tuple)):
+        several = as_array(several)
         several = unstack(several) if several.ndim else ()
     found = [as_array(k) for k in several]
     if not found or any(k.shape != found[0].shape for k in found):
