@@ -100,7 +100,7 @@ def quantiles(
     name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool, skip_nan: bool = False,
     means: bool = False,
 ) -> array:  # fmt: skip
-    """Quantiles of a over axes; with `skip_nan` of what is no NaN; with `means` the mean of two between which they lie."""
+    """Quantiles of a over axes; `skip_nan`: of what is no NaN; `means`: the mean of two between which they lie."""
     x = as_floating(a)
     _real(name, x)
     dtype, axes = x.dtype, normalize_axes(name, x, axis)
