@@ -15,7 +15,7 @@ from smelt.ir.errors import ShapeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
 from .functions.custom_calls import custom_call_of
-from .lazy.arguments import aval_of, dtype_of
+from .lazy.arguments import aval_of, dtype_of, listed
 from .lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array
 from .lazy.streams import check_stream
 
@@ -26,6 +26,10 @@ class GpuKernel:
     def __init__(
         self, name: str, inputs: Sequence[str], outputs: Sequence[str], source: str, header: str, atomic: bool
     ):
+        if not isinstance(inputs, str):  # of which the error says how names come
+            inputs = listed("fast.metal_kernel", "input_names", inputs)
+        if not isinstance(outputs, str):
+            outputs = listed("fast.metal_kernel", "output_names", outputs)
         self._kernel = KernelSource(name, inputs, outputs, source, header, atomic)
 
     @property

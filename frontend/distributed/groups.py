@@ -10,6 +10,7 @@ import smelt
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DistributedError, at_user_line, shown
 from smelt.ir.settings import settings
 
+from ..lazy.arguments import integer
 from ..lazy.explained import explained
 from .launched import Processes, by_mpi, by_nccl, number_of
 
@@ -71,15 +72,14 @@ class Group:
             key: ranks are in the order of these; by default in that of the ranks here.
 
         Raises:
-            AttributeValueError: `color` is negative.
+            ArgumentTypeError: `color` or `key` is no int. AttributeValueError: `color` is negative.
 
         >>> import smelt
         >>> smelt.distributed.init().split(0).size()
         1
         """
-        if color < 0:
-            message = f"smelt.distributed.Group.split: color must be 0 or more, is {color}"
-            raise AttributeValueError(at_user_line(message))
+        color = integer("distributed.Group.split", "color", color, 0)
+        key = integer("distributed.Group.split", "key", key)
         if self._processes is None:
             return Group()
         made = self._processes.split(color, key if key >= 0 else self.rank())

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
 
 from ..lazy.arrays import array, convert
 from ..lazy.movement import filled
 from .arithmetic import clip
+from .indexing import holds_array, host_array
 from .logic import logical_and, where
 from .rounding import floor
 
@@ -26,6 +27,18 @@ def require_real(name: str, *xs: array) -> None:
     for x in xs:
         if x.dtype.is_complex:
             raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
+
+
+def check_order(name: str, bins: Any, *, descending: bool = False) -> None:
+    """Raise AttributeValueError for edges, known here, that do not ascend or, if they may, descend."""
+    if isinstance(bins, array) or holds_array(bins):
+        return
+    edges = host_array(bins)
+    if edges.ndim != 1 or edges.dtype.kind not in "biuf" or not (edges[:-1] > edges[1:]).any():
+        return
+    if not descending or (edges[:-1] < edges[1:]).any():
+        rule = "must ascend or descend" if descending else "must ascend"
+        raise AttributeValueError(at_user_line(f"smelt.{name}: edges of bins {rule}, are {shown(bins)}"))
 
 
 def counted(places: array, valid: array, weights: array, size: int) -> array:

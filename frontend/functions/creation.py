@@ -18,6 +18,7 @@ from smelt.ir.errors import (
     BufferExportError,
     DeviceError,
     DTypeError,
+    ShapeError,
     SmeltError,
     at_user_line,
     shown,
@@ -168,7 +169,13 @@ def full(
     check_stream(device)
     target = None if dtype is None else dtype_of("full", dtype, dtypes.float32)
     value = as_array(_value("full", vals, fill_value), target)
-    return broadcast_to(value if target is None else convert(value, target), checked_shape("full", shape))
+    return _filled_with("full", checked_shape("full", shape), value, target)
+
+
+def _filled_with(name: str, shape: tuple[int, ...], value: array, dtype: DType | None) -> array:
+    if value.ndim > len(shape) or any(n not in (1, m) for n, m in zip(value.shape[::-1], shape[::-1])):
+        raise ShapeError(at_user_line(f"smelt.{name}: a value of shape {value.shape} does not broadcast to {shape}"))
+    return broadcast_to(value if dtype is None else convert(value, dtype), shape)
 
 
 def _value(name: str, vals: Any, fill_value: Any) -> Any:
@@ -249,7 +256,8 @@ def full_like(
     check_stream(stream)
     check_stream(device)
     x = as_array(a)
-    return full(x.shape, _value("full_like", vals, fill_value), dtype_of("full_like", dtype, x.dtype))
+    target = dtype_of("full_like", dtype, x.dtype)
+    return _filled_with("full_like", x.shape, as_array(_value("full_like", vals, fill_value), target), target)
 
 
 def _lines(count: int, start: float, step: float, dtype: DType) -> array:

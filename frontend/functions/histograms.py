@@ -18,7 +18,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import counting, filled, iota, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
-from .bins import MOST_BINS, are_even, counted, place_of_even, require_real
+from .bins import MOST_BINS, are_even, check_order, counted, place_of_even, require_real
 from .joining import concatenate, stack
 from .logic import logical_and, where
 from .reductions import max as largest
@@ -62,6 +62,7 @@ def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
         steps = iota((count,), 0, x.dtype)
         return concatenate([steps * ((high - low) / count) + low, to_shape(high, (1,))])
     edges = as_array(bins)
+    check_order(name, bins)
     if edges.ndim != 1 or edges.size < 2:
         raise ShapeError(at_user_line(f"smelt.{name}: bins must be a number or a vector of edges, are {edges.aval}"))
     require_real(name, edges)

@@ -301,7 +301,7 @@ def nanmedian(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, str
     array(3, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("nanmedian", a, 0.5, 1.0, axis, "linear", keepdims, skip_nan=True)
+    return quantiles("nanmedian", a, 0.5, 1.0, axis, "linear", keepdims, skip_nan=True, means=True)
 
 
 @remembered

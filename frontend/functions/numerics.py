@@ -176,8 +176,11 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: int = -1, *, stream: StreamOrDev
     array([2, 1, 0], dtype=uint32)
     """
     check_stream(stream)
-    several: Any = keys if isinstance(keys, (list, tuple, array)) else array(keys)  # type: ignore[arg-type]
-    found = [as_array(k) for k in (unstack(several) if isinstance(several, array) and several.ndim else several)]
+    several: Any = keys
+    if not isinstance(several, (list, tuple)):
+        several = as_array(several)
+        several = unstack(several) if several.ndim else ()
+    found = [as_array(k) for k in several]
     if not found or any(k.shape != found[0].shape for k in found):
         shapes = ", ".join(str(k.shape) for k in found) or "none"
         raise ShapeError(at_user_line(f"smelt.lexsort: needs keys of one shape, got {shapes}"))

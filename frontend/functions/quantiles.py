@@ -97,9 +97,10 @@ def percentile(
 
 
 def quantiles(
-    name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool, skip_nan: bool = False
-) -> array:
-    """Quantiles of a over axes; with `skip_nan` of what is no NaN."""
+    name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool, skip_nan: bool = False,
+    means: bool = False,
+) -> array:  # fmt: skip
+    """Quantiles of a over axes; `skip_nan`: of what is no NaN; `means`: the mean of two between which they lie."""
     x = as_floating(a)
     _real(name, x)
     dtype, axes = x.dtype, normalize_axes(name, x, axis)
@@ -128,7 +129,10 @@ def quantiles(
     second = where(above > 0, first + 1, first)
     before, behind = (take_along_axis(ordered, clip(i, 0, n - 1), -1) for i in (first, second))
     difference = behind - before
-    found = where(above < 0.5, before + difference * above, behind - difference * (1 - above))
+    if means:
+        found = before * 0.5 + behind * 0.5
+    else:
+        found = where(above < 0.5, before + difference * above, behind - difference * (1 - above))
     found = where(above == 0, before, found)
     if not skip_nan:
         last = piece(ordered, ordered.ndim - 1, n - 1, n)  # a NaN is sorted last

@@ -356,9 +356,10 @@ def dequantize(
 
 def dequantized(
     name: str, form: Format, w: ArrayLike, scales: ArrayLike, biases: ArrayLike | None,
-    global_scale: ArrayLike | None = None, dtype: DType | None = None,
+    global_scale: ArrayLike | None = None, dtype: DType | None = None, wide: bool = False,
 ) -> array:  # fmt: skip
-    """`dequantize` for the function `name`, whose arguments it checks."""
+    """`dequantize` for the function `name`, whose arguments it checks; `wide`: nothing is rounded to the dtype of the
+    scales, as in products."""
     words, scale, bias = _parts(name, form, w, scales, biases)
     unit = _unit(name, form, global_scale)
     if dtype is None:
@@ -369,6 +370,8 @@ def dequantized(
     shape = codes.shape
     codes = reshape(codes, (*scale.shape, form.group_size))
     if bias is not None:
+        if wide:
+            scale, bias = convert(scale, dtype), convert(bias, dtype)
         return reshape(convert(convert(codes, scale.dtype) * scale[..., None] + bias[..., None], dtype), shape)
     factors = _from_fp8(scale, dtypes.float32) if form.mode == "nvfp4" else _power_of_two(scale, dtypes.float32)
     if unit is not None:

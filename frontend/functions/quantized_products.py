@@ -57,7 +57,7 @@ def quantized_matmul(
     check_stream(stream)
     form = format_of("quantized_matmul", group_size, bits, mode)
     left = _floating("quantized_matmul", "x", as_array(x))
-    right = dequantized("quantized_matmul", form, w, scales, biases, None, _product_dtype(form, left, scales))
+    right = dequantized("quantized_matmul", form, w, scales, biases, None, _product_dtype(form, left, scales), True)
     return matmul(left, swapaxes(right, -1, -2) if transpose else right)
 
 
@@ -111,7 +111,7 @@ def gather_qmm(
         words, scale = _chosen(words, at), _chosen(scale, at)
         bias = bias if bias is None or bias.shape[:-2] != as_array(scales).shape[:-2] else _chosen(bias, at)
     dtype = _product_dtype(form, left, scale)
-    right = dequantized("gather_qmm", form, words, scale, bias, global_scale, dtype)
+    right = dequantized("gather_qmm", form, words, scale, bias, global_scale, dtype, True)
     return gather_mm(left, swapaxes(right, -1, -2) if transpose else right, lhs_indices)
 
 

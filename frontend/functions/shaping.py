@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 
 from ..lazy import arrays
 from ..lazy.arguments import integer, word
@@ -171,6 +171,8 @@ def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -
     """
     check_stream(stream)
     x = as_array(a)
+    if axis is None:
+        raise ArgumentTypeError(at_user_line("smelt.expand_dims: needs the places of the new axes, got None"))
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = set(many_axes("expand_dims", axis, x.ndim + count))
     rest = iter(x.shape)

@@ -30,7 +30,7 @@ __all__ = [
 def _several(name: str, arrays: Sequence[ArrayLike]) -> list[array]:
     if isinstance(arrays, (array, np.ndarray)):
         found = as_array(arrays)
-        arrays = list(unstack(found) if found.ndim else found)
+        arrays = list(unstack(found)) if found.ndim else found
     if not isinstance(arrays, (list, tuple)) or not arrays:
         message = f"smelt.{name}: needs a list of at least one array, got {shown(arrays)}"
         raise ArgumentTypeError(at_user_line(message))

@@ -16,7 +16,7 @@ from ..lazy.movement import counting, filled, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
-from .bins import MOST_BINS, counted, require_real
+from .bins import MOST_BINS, check_order, counted, require_real
 from .complex_numbers import conjugate, imag, real
 from .diagonals import diagonal
 from .joining import concatenate
@@ -45,7 +45,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
         right: whether the bins contain their right end instead of the left one.
 
     Raises:
-        ShapeError: bins are no vector. DTypeError: complex numbers.
+        ShapeError: bins are no vector. AttributeValueError: a list of bins that neither ascend nor descend.
+        DTypeError: complex numbers.
 
     >>> import smelt
     >>> smelt.digitize(smelt.array([0.5, 1.0, 9.0]), smelt.array([0.0, 1.0, 2.0]))
@@ -56,6 +57,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
     require_real("digitize", values, edges)
     if edges.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.digitize: bins must be a vector, are {edges.aval}"))
+    check_order("digitize", bins, descending=True)
     up = convert(searchsorted(edges, values, "left" if right else "right"), dtypes.int32)
     if edges.size < 2:
         return up

@@ -81,6 +81,18 @@ def entries(value: Any) -> tuple[Any, ...]:
     raise ArgumentTypeError(f"{type(value).__name__} has entries without end")
 
 
+def listed(name: str, what: str, value: Any) -> tuple[Any, ...]:
+    """`entries` of an argument.
+
+    Raises:
+        ArgumentTypeError: it has none, or they do not end.
+    """
+    try:
+        return entries(value)
+    except ArgumentTypeError:
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a list, is {shown(value)}")) from None
+
+
 def number(name: str, what: str, value: Any) -> int | float:
     """`value`, a number, a NumPy scalar or an array of one element, as a Python number.
 

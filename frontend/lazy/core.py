@@ -354,7 +354,10 @@ def key_of(items: Iterable[Any], parts: list, inputs: list, numbers: frozenset[t
         elif kind is slice:
             parts.append(kind)
             parts.append(None)
-            if not key_of((x.start, x.stop, x.step), parts, inputs, _NONE):
+            bounds = (x.start, x.stop, x.step)
+            if array in map(type, bounds):  # their values are asked for, so they are no operands
+                return False
+            if not key_of(bounds, parts, inputs, _NONE):
                 return False
         else:
             return False

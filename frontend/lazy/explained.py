@@ -19,6 +19,7 @@ from smelt.ir.errors import (
     innermost_line,
     shown,
 )
+from smelt.ir.flags import public_name
 from smelt.ir.symbolic import Symbol
 
 from .arrays import array
@@ -118,7 +119,8 @@ def _name_of(call: _Call) -> str:
     called, args, _ = call
     if called.__name__ in ("__init__", "__call__"):  # of a class, which may be the base of others
         return type(args[0]).__name__
-    return called.__qualname__.partition(".<locals>")[0]
+    name = called.__qualname__.partition(".<locals>")[0]
+    return f"smelt.{name}" if public_name(called) == name else name
 
 
 def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:

@@ -178,6 +178,9 @@ static int key_add(Key *key, PyObject *x, PyObject *operands)
     }
     if (type == &PySlice_Type) {
         PySliceObject *slice = (PySliceObject *)x;
+        if (Py_TYPE(slice->start) == array_type || Py_TYPE(slice->stop) == array_type ||
+            Py_TYPE(slice->step) == array_type) /* their values are asked for, so they are no operands */
+            return 0;
         parts[0] = (PyObject *)type;
         parts[1] = Py_None;
         key->n_parts += 2;

@@ -74,7 +74,7 @@ def cross_entropy(
 
     Args:
         logits: any shape, floating point. targets: the shape of `logits` without `axis`, integers; or that of
-            `logits`, probabilities.
+            `logits`, probabilities; where these do not sum to 1, the loss is that of the logits without their maximum.
         weights: for each loss, of its shape. label_smoothing: how much of the probability is spread over all classes.
 
     Returns:
@@ -111,9 +111,7 @@ def cross_entropy(
     wide = widened(logits)
     top, rest = largest_and_rest(wide, axis)
     if probabilities:
-        chances = widened(targets)
-        score = smelt.sum((wide - top) * chances, axis=axis)
-        score = score - _lacking(chances, axis, targets.dtype) * smelt.squeeze(top, axis)
+        score = smelt.sum((wide - top) * widened(targets), axis=axis)
     else:
         chosen = widened(smelt.take_along_axis(logits, smelt.expand_dims(targets, axis), axis))
         score = smelt.squeeze(chosen - top, axis)
@@ -127,13 +125,6 @@ def _loss_dtype(*given: array) -> smelt.Dtype:
     """The common dtype, of integers float32."""
     found = smelt.result_type(*given)
     return found if found.is_inexact else smelt.float32
-
-
-def _lacking(chances: array, axis: int, dtype: smelt.Dtype) -> array:
-    """What probabilities lack to a sum of 1: nothing, where it is what rounding to their dtype has left."""
-    lack = 1 - smelt.sum(chances, axis=axis)
-    near = smelt.abs(lack) <= 8 * smelt.finfo(dtype if dtype.is_inexact else smelt.float32).eps
-    return lack - smelt.stop_gradient(smelt.where(near, lack, 0))
 
 
 @takes_arrays

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import smelt
+from smelt.ir.errors import SmeltError
 
 from ..lazy.explained import explained
 
@@ -21,7 +22,8 @@ def __dir__() -> list[str]:
 
 
 def takes_arrays(function: F) -> F:
-    """The function, with what is given for its array parameters as arrays: NumPy's, lists and numbers, too.
+    """The function, with what is given for its array parameters as arrays: NumPy's, lists and numbers, too. Errors of
+    functions that it calls name it first.
 
     Raises:
         DTypeError: from a call; no array can be made of what was given.
@@ -33,16 +35,23 @@ def takes_arrays(function: F) -> F:
     kinds = {p.name: str(p.annotation).split(" ")[0] for p in inspect.signature(function).parameters.values()}
     arrays = {name for name, kind in kinds.items() if kind == "array"}
     places = list(kinds)
+    public = f"smelt.nn.{'losses.' * ('reduction' in kinds)}{function.__name__}: "
 
     def converted(name: str, x: Any) -> Any:
         return x if name not in arrays or x is None or isinstance(x, smelt.array) else smelt.asarray(x)
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and type(args[0]) is smelt.array:
-            return function(*args)
-        given = [converted(name, x) for name, x in zip(places, args)]
-        named = {name: converted(name, x) for name, x in kwargs.items()}
-        return function(*given, *args[len(places) :], **named)
+        try:
+            if len(args) == 1 and not kwargs and type(args[0]) is smelt.array:
+                return function(*args)
+            given = [converted(name, x) for name, x in zip(places, args)]
+            named = {name: converted(name, x) for name, x in kwargs.items()}
+            return function(*given, *args[len(places) :], **named)
+        except SmeltError as error:
+            message = str(error)
+            if message.startswith("smelt") and not message.startswith(("smelt.nn.", public)):
+                error.args = (public + message.partition("smelt")[2].lstrip(".: "),)
+            raise
 
     return explained(called)  # type: ignore[return-value]

@@ -74,6 +74,9 @@ class Optimizer:
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
+        if not isinstance(state, dict):
+            message = f"{type(self).__name__}: a state is a dict, got {kind_of(state)}"
+            raise ArgumentTypeError(at_user_line(message))
         self._initialized = False
         self._state = state
 
@@ -164,6 +167,9 @@ class Optimizer:
         >>> model.bias
         array([0.5], dtype=float32)
         """
+        if not callable(getattr(model, "update", None)):
+            message = f"{type(self).__name__}.update: needs a module, got {kind_of(model)}"
+            raise ArgumentTypeError(at_user_line(message))
         model.update(self.apply_gradients(gradients, model))
 
     @explained
@@ -303,6 +309,8 @@ class MultiOptimizer(Optimizer):
     def __init__(self, optimizers: Sequence[Optimizer], filters: Sequence[Callable[[str, Any], bool]] = ()):
         super().__init__()
         self._state = {}
+        _check_all("optimizers", optimizers, lambda x: isinstance(x, Optimizer))
+        _check_all("filters", filters, callable)
         if len(filters) != len(optimizers) - 1:
             raise AttributeValueError(
                 at_user_line(
@@ -366,6 +374,12 @@ class MultiOptimizer(Optimizer):
     def learning_rate(self, learning_rate: float | array) -> None:
         for optimizer in self.optimizers:
             optimizer.learning_rate = learning_rate  # type: ignore[assignment]
+
+
+def _check_all(what: str, given: Any, fits: Callable[[Any], bool]) -> None:
+    if not isinstance(given, (list, tuple)) or not all(map(fits, given)):
+        rule = f"{what} must be a list of {'functions' if what == 'filters' else what}, is {shown(given)}"
+        raise ArgumentTypeError(at_user_line(f"smelt.optimizers.MultiOptimizer: {rule}"))
 
 
 @explained

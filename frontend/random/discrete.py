@@ -14,7 +14,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
-from ..lazy.arguments import dtype_of, is_integer, number
+from ..lazy.arguments import dtype_of, integer, is_integer, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -248,7 +248,7 @@ def categorical(
         raise ShapeError(at_user_line(f"smelt.random.categorical: no categories along axis {axis} of {x.shape}"))
     if num_samples is not None:
         x = reshape_to(x, (*x.shape, 1))
-        found = (*rest, *shape_of("categorical", num_samples))
+        found = (*rest, integer("random.categorical", "num_samples", num_samples, 0))
     else:
         found = rest if shape is None else shape_of("categorical", shape)
         if broadcast_shapes("random.categorical", found, rest) != found:

@@ -7,21 +7,30 @@ does not depend on the number of steps. They have JAX's names and meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.control import COND, SCAN, WHILE
-from smelt.ir.errors import AttributeValueError, AxisError, DTypeError, ShapeError, TreeError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    AxisError,
+    DTypeError,
+    ShapeError,
+    TreeError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.symbolic import index
 
 from ..functions.arithmetic import clip
 from ..functions.joining import concatenate, stack
 from ..functions.reductions import reshape_to
 from ..lazy import tree
-from ..lazy.arguments import MOST, aval_of, integer, is_integer
+from ..lazy.arguments import MOST, aval_of, entries, integer, is_integer
 from ..lazy.arrays import ArrayLike, array, as_array, convert, wrap
 from ..lazy.signatures import R, Scalar
 from .control_tracing import Traced, Values, control, graph_functions, match_branches, match_carry
@@ -104,9 +113,11 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     (array(9, dtype=float32), array(9, dtype=float32))
     """
     what = "smelt.switch"
-    if not isinstance(branches, Iterable):
-        raise TreeError(at_user_line(f"{what}: branches must be a sequence of functions, found {article(branches)}"))
-    branches = tuple(branches)
+    try:
+        branches = entries(branches)
+    except ArgumentTypeError:
+        message = f"{what}: branches must be a sequence of functions, found {article(branches)}"
+        raise TreeError(at_user_line(message)) from None
     if not branches:
         raise TreeError(at_user_line(f"{what}: needs at least one branch"))
     for i, branch in enumerate(branches):

@@ -243,3 +243,18 @@ def test_few_rows(rows: int) -> None:
     assert q.shape == (rows, 6) and scales.shape == (rows, 1)
     assert smelt.quantized_matmul(smelt.ones((2, 64)), q, scales, biases, bits=3).shape == (2, rows)
     np.testing.assert_array_equal(np.array(smelt.dequantize(q, scales, biases, bits=3)), np.ones((rows, 64)))
+
+
+@pytest.mark.parametrize("kind", [smelt.float16, smelt.bfloat16])
+def test_products_beside_wider_numbers_round_nothing_to_the_dtype_of_the_scales(kind: smelt.Dtype) -> None:
+    rng = np.random.default_rng(5)
+    x, w = smelt.array(rng.normal(size=(2, 1, 128)), smelt.float32), smelt.array(rng.normal(size=(2, 8, 128)), kind)
+    words, *factors = smelt.quantize(w)
+    wide = smelt.dequantize(words, *(a.astype(smelt.float64) for a in factors))
+    exact = np.array(x).astype(np.float64) @ np.array(wide).swapaxes(-1, -2)
+    chosen = smelt.gather_qmm(x, words, *factors, rhs_indices=smelt.array([1, 0]))
+    np.testing.assert_allclose(np.array(smelt.quantized_matmul(x, words, *factors)), exact, 1e-5, 1e-5)
+    np.testing.assert_allclose(
+        np.array(chosen), np.array(x) @ np.array(wide)[[1, 0]].swapaxes(-1, -2), rtol=1e-5, atol=1e-5
+    )
+    assert smelt.quantized_matmul(x.astype(kind), words, *factors).dtype is kind

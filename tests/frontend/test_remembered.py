@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import line_of
+from smelt.ir.errors import SmeltError, line_of
 from smelt.ir.settings import override
 from smelt.lazy import core, recipes
 from smelt.lazy.core import memory_of, remembered
+
+from .checks import same
 
 
 def made(x: smelt.array) -> list[tuple]:
@@ -177,3 +179,20 @@ def test_an_index_that_is_a_number_is_no_operand() -> None:
         expected[i] = value
         assert x.tolist() == expected.tolist()
         assert smelt.zeros(4).at[i].add(value).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("bounds", ["{}:", ":{}", "::{}", ":, :{}", "0, {}:", "..., :{}", ":{}, None", "[0, 1], :{}"])
+def test_bounds_of_slices_that_are_arrays_are_asked_for_their_values(bounds: str) -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    for stop in (smelt.array(2), smelt.array([1, 1]).sum() + 1, smelt.array(1, smelt.uint8)):
+        at = eval(f"np.index_exp[{bounds.format('stop')}]", {"np": np, "stop": stop})
+        known = eval(f"np.index_exp[{bounds.format('stop')}]", {"np": np, "stop": int(stop)})
+        taken = np.isin(x, x[known])
+        for a in (smelt.array(x), smelt.array(x) + 0):
+            same(a[at], x[known])
+            same(a.at[at].add(1.0), x + taken)
+            same(smelt.grad(lambda b, at=at: b[at].sum())(a), taken.astype(np.float32))
+            a[at] = 7.0
+            same(a, np.where(taken, np.float32(7), x))
+    with pytest.raises(SmeltError, match=r"test_remembered"):
+        smelt.compile(lambda a, n: a[:n])(smelt.array(x), smelt.array(1))

@@ -259,3 +259,23 @@ def test_nans_of_complex_numbers_are_passed_over() -> None:
 def test_means_of_integers_are_asked_for(name: str) -> None:
     with pytest.raises(DTypeError, match=f"smelt.{name}: dtype must be of floats or complex numbers, is int32"):
         getattr(smelt, name)(smelt.ones(3), dtype=smelt.int32)
+
+
+@pytest.mark.parametrize("row", [[1.0, np.inf], [np.inf, np.inf], [-np.inf, 1.0, np.nan], [1.0, 2.0, np.inf, np.inf]])
+def test_the_median_between_infinities(row: list[float]) -> None:
+    for found, wanted in ((smelt.nanmedian, np.nanmedian), (smelt.median, np.median)):
+        np.testing.assert_array_equal(np.array(found(smelt.array(row))), wanted(np.array(row)))
+
+
+def test_edges_of_bins_that_are_known_are_in_order() -> None:
+    x = smelt.array([0.5, 2.0])
+    for call in (
+        lambda: smelt.histogram(x, [3, 2, 1]), lambda: smelt.histogram(x, np.array([0.0, 2.0, 1.0])),
+        lambda: smelt.histogram_bin_edges(x, (1, 0)), lambda: smelt.histogram2d(x, x, [[0, 1], [3, 2]]),
+        lambda: smelt.digitize(x, [0.0, 1.0, 0.5]),
+    ):  # fmt: skip
+        for _ in range(2):
+            with pytest.raises(AttributeValueError, match=r"edges of bins must ascend.*at .*test_statistics"):
+                call()
+    assert smelt.digitize(x, [1.0, 0.0]).tolist() == [1, 0]
+    assert smelt.histogram(x, [0, 1, 1, 2])[0].tolist() == [1, 0, 1]

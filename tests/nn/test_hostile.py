@@ -176,9 +176,51 @@ def test_errors_of_the_user_pass() -> None:
         nn.init.he_normal()(None)
 
 
+LINEAR, X = nn.Linear(2, 2), smelt.ones((2, 3))
+#: Calls, and what their errors say.
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "no layer": (lambda: nn.Sequential(nn.ReLU(), "a"), r"nn\.Sequential: modules\[1\]: needs a function, got a str"),
+    "no function": (lambda: LINEAR.apply(3), r"nn\.Module\.apply: needs a function, got an int"),
+    "None": (lambda: LINEAR.apply(None), r"nn\.Module\.apply: needs a function, got None"),
+    "no visitor": (lambda: LINEAR.apply_to_modules(3), r"nn\.Module\.apply_to_modules: needs a function"),
+    "no filter": (lambda: LINEAR.filter_and_map(None), r"nn\.Module\.filter_and_map: filter_fn: needs a function"),
+    "mode": (lambda: LINEAR.train("a"), r"Module\.train: mode must be a bool, is 'a'"),
+    "recurse": (lambda: LINEAR.freeze(recurse="no"), r"Module\.freeze: recurse must be a bool, is 'no'"),
+    "strict": (lambda: LINEAR.unfreeze(strict="no"), r"Module\.unfreeze: strict must be a bool"),
+    "keys": (lambda: LINEAR.freeze(keys=["a", 3]), r"Module\.freeze: keys are a text or a list of texts, got \['a"),
+    "an array of keys": (lambda: LINEAR.unfreeze(keys=X), r"nn\.Module\.unfreeze: keys are a text or a list of texts"),
+    "weights": (lambda: LINEAR.load_weights([3]), r"Linear: weights are the path of a file, or pairs .*, got 3"),
+    "a path": (lambda: LINEAR.load_weights([(3, X)]), r"Linear: weights are the path of a file, or pairs"),
+    "a weight": (lambda: LINEAR.load_weights([("weight", 3)]), r"Linear: weight must be a smelt\.array, is an int"),
+    "a shape": (lambda: LINEAR.load_weights([("weight", X), ("bias", X[0, :2])]), r"Expected shape \(2, 2\)"),
+    "no module": (lambda: optimizers.Adam(0.1).update(None, {}), r"Adam\.update: needs a module, got None"),
+    "no state": (lambda: setattr(optimizers.Adam(0.1), "state", 3), r"Adam: a state is a dict, got an int"),
+    "no optimizer": (lambda: optimizers.MultiOptimizer([3]), r"optimizers must be a list of optimizers, is \[3\]"),
+    "no filters": (lambda: optimizers.MultiOptimizer([optimizers.SGD(0.1)] * 2, [3]), r"filters must be a list"),
+    "an axis of a loss": (lambda: nn.losses.cross_entropy(X, [0, 1], axis=5), r"losses\.cross_entropy: max: axis 5"),
+    "an axis of a sum": (lambda: nn.losses.kl_div_loss(X, X, axis=4), r"nn\.losses\.kl_div_loss: sum: axis 4"),
+    "shapes of a loss": (lambda: nn.losses.kl_div_loss(X, X[:, :2]), r"nn\.losses\.kl_div_loss: subtract: shapes"),
+    "an axis of an activation": (lambda: nn.glu(X, axis=7), r"nn\.glu: split: axis 7 out of range"),
+    **{f"{made.__qualname__}": (lambda made=made: made(nn.LayerNorm(3)), r"needs a layer whose weight is a matrix")
+       for made in (nn.QuantizedLinear.from_linear, nn.QQLinear.from_linear, nn.AllToShardedLinear.from_linear,
+                    nn.ShardedToAllLinear.from_linear, nn.QuantizedEmbedding.from_embedding)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    call, message = REFUSED[name]
+    with pytest.raises(SmeltError, match=rf"{message}.*; at .*test_hostile"):
+        call()
+
+
 METHODS: dict[str, Callable[[Any], Any]] = {
     "freeze": lambda v: nn.Linear(2, 2).freeze(keys=v), "unfreeze": lambda v: nn.Linear(2, 2).unfreeze(keys=v),
     "update": lambda v: nn.Linear(2, 2).update(v), "update_modules": lambda v: nn.Linear(2, 2).update_modules(v),
+    "apply_to_modules": lambda v: nn.Linear(2, 2).apply_to_modules(v),
+    "from_linear": lambda v: nn.QuantizedLinear.from_linear(v), "from_embedding": nn.QuantizedEmbedding.from_embedding,
+    "sharded": lambda v: nn.AllToShardedLinear.from_linear(v),
+    "state": lambda v: setattr(optimizers.SGD(0.1), "state", v),
     "set_dtype": lambda v: nn.Linear(2, 2).set_dtype(v), "train": lambda v: nn.Linear(2, 2).train(v),
     "apply": lambda v: nn.Linear(2, 2).apply(v), "filter_and_map": lambda v: nn.Linear(2, 2).filter_and_map(v),
     "load_weights": lambda v: nn.Linear(2, 2).load_weights(v),

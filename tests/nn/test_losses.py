@@ -159,3 +159,15 @@ def test_the_similarity_of_a_vector_without_a_direction() -> None:
     slopes = smelt.grad(lambda a, b: losses.cosine_similarity_loss(a, b).sum(), argnums=(0, 1))(none, other)
     np.testing.assert_allclose(np.asarray(slopes[0]), np.asarray(other) / 1e-8, rtol=1e-6)
     assert np.all(np.asarray(slopes[1]) == 0)
+
+
+def test_targets_that_do_not_sum_to_one_are_weights_of_logits_without_their_maximum() -> None:
+    rng = np.random.default_rng(3)
+    logits, targets = rng.normal(size=(4, 5)) * 4, rng.uniform(size=(4, 5))
+    below = logits - logits.max(1, keepdims=True)
+    loss = np.log(np.exp(below).sum(1)) - (below * targets).sum(1)
+    slope = np.exp(below) / np.exp(below).sum(1, keepdims=True) - targets
+    x, t = (smelt.array(v, smelt.float32) for v in (logits, targets))
+    found, grads = smelt.value_and_grad(lambda x: losses.cross_entropy(x, t, reduction="sum"))(x)
+    np.testing.assert_allclose(found.item(), loss.sum(), rtol=1e-5)
+    np.testing.assert_allclose(np.array(grads), slope, rtol=1e-4, atol=1e-5)

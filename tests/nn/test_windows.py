@@ -279,3 +279,10 @@ def test_upsampling_keeps_dtypes_and_has_gradients() -> None:
     x = rng_of("upsample").standard_normal((1, 4, 3, 2))
     for mode in ("nearest", "linear", "cubic"):
         check_gradient(nn.Upsample((1.5, 2.0), mode), x)
+
+
+@pytest.mark.parametrize("dtype", ["bool_", "uint8", "int32", "float16", "complex64"])
+def test_windows_beyond_the_edge_of_any_dtype(dtype: str) -> None:
+    x = smelt.array([[[0], [1], [1], [0], [1]]]).astype(getattr(smelt, dtype))
+    assert nn.MaxPool1d(2, 2, 1)(x)[0, :, 0].astype(smelt.float32).tolist() == [0, 1, 1]
+    assert nn.MaxPool1d(2, 2, 1)(x).dtype is x.dtype

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import smelt
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, MissingMemberError, TreeError, at_user_line
+from smelt.ir.flags import flag
 
 from ...lazy.explained import explained
 from ...lazy.tree import kind_of
+from ...transforms.recording import check_function
 from ...utils import tree_flatten, tree_unflatten
-from .entries import check_weights, put_entries
+from .entries import check_weights, named_weights, names_of, put_entries
 from .summary import Row, html_table, table
 
 __all__ = ["Module"]
@@ -167,6 +169,9 @@ class Module(dict[str, Any]):
         >>> layer.filter_and_map(lambda module, key, value: key == "bias", lambda x: x.shape)
         {'bias': (3,)}
         """
+        for name, given in (("filter_fn", filter_fn), ("map_fn", map_fn), ("is_leaf_fn", is_leaf_fn)):
+            if given is not None or name == "filter_fn":
+                check_function(given, f"smelt.nn.Module.filter_and_map: {name}")
         chosen = _Selection(filter_fn, map_fn, is_leaf_fn)
         return {k: chosen.below(self, k, v) for k, v in self.items() if filter_fn(self, k, v)}
 
@@ -262,6 +267,7 @@ class Module(dict[str, Any]):
         ''
         'layers.0'
         """
+        check_function(apply_fn, "smelt.nn.Module.apply_to_modules")
         pending: list[tuple[str, Module]] = [("", self)]
         while pending:
             path, module = pending.pop()
@@ -280,6 +286,7 @@ class Module(dict[str, Any]):
         >>> smelt.nn.Linear(1, 1).apply(lambda x: smelt.ones_like(x)).parameters()
         {'weight': array([[1]], dtype=float32), 'bias': array([1], dtype=float32)}
         """
+        check_function(map_fn, "smelt.nn.Module.apply")
         return self.update(self.filter_and_map(filter_fn or Module.valid_parameter_filter, map_fn))
 
     @explained
@@ -307,7 +314,7 @@ class Module(dict[str, Any]):
         >>> smelt.nn.Dropout().train(False).training
         False
         """
-
+        mode = flag("nn.Module.train", "mode", mode)
         return self.apply_to_modules(lambda path, module: module._set_training_mode(mode))
 
     def _set_training_mode(self, mode: bool) -> None:
@@ -342,7 +349,7 @@ class Module(dict[str, Any]):
         >>> smelt.nn.Linear(1, 1).freeze().trainable_parameters()
         {}
         """
-        return self._set_frozen(lambda old, names: old | names, recurse, keys, strict)
+        return self._set_frozen("freeze", lambda old, names: old | names, recurse, keys, strict)
 
     @explained
     def unfreeze(
@@ -357,13 +364,15 @@ class Module(dict[str, Any]):
         >>> list(smelt.nn.Linear(1, 1).freeze().unfreeze(keys="bias").trainable_parameters())
         ['bias']
         """
-        return self._set_frozen(lambda old, names: _NONE if keys is None else old - names, recurse, keys, strict)
+        change = lambda old, names: _NONE if keys is None else old - names  # noqa: E731
+        return self._set_frozen("unfreeze", change, recurse, keys, strict)
 
     def _set_frozen(
-        self: Self, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]], recurse: bool, keys: Any,
-        strict: bool,
+        self: Self, name: str, change: Callable[[frozenset[str], frozenset[str]], frozenset[str]], recurse: bool,
+        keys: Any, strict: bool,
     ) -> Self:  # fmt: skip
-        given = None if keys is None else frozenset((keys,) if isinstance(keys, str) else keys)
+        given = None if keys is None else names_of(f"smelt.nn.Module.{name}", keys)
+        recurse, strict = (flag(f"nn.Module.{name}", *x) for x in (("recurse", recurse), ("strict", strict)))
         modules = self.named_modules() if recurse else [("", self)]
         for path, module in modules if strict and given is not None else ():
             missing = [k for k in given or () if k not in module]
@@ -442,12 +451,7 @@ class Module(dict[str, Any]):
             weights = smelt.load(os.fspath(weights))
             if not isinstance(weights, dict):
                 raise ArgumentTypeError(at_user_line(f"{file_or_weights} holds {kind_of(weights)}, no named arrays"))
-        given: dict[str, Any] = dict(weights)
-        for path, value in given.items():
-            if not isinstance(value, smelt.array):
-                raise ArgumentTypeError(
-                    at_user_line(f"{type(self).__name__}: {path} must be a smelt.array, is {kind_of(value)}")
-                )
+        given = named_weights(type(self).__name__, weights)
         if strict:
             check_weights(type(self).__name__, dict(tree_flatten(self.parameters())), given)
         return self.update(tree_unflatten(given), strict=False) if given else self
@@ -565,3 +569,10 @@ def check_module(name: str, value: Any) -> None:
     """Raise TreeError where a function of modules, `name`, is given something else."""
     if not isinstance(value, Module):
         raise TreeError(at_user_line(f"smelt.nn.{name}: needs a module, got {kind_of(value)}"))
+
+
+def check_linear(name: str, value: Any) -> None:
+    """Raise TreeError where what takes the matrix of a `Linear` or an `Embedding`, `name`, is given something else."""
+    check_module(name, value)
+    if not isinstance(value.get("weight"), smelt.array) or value.weight.ndim != 2:
+        raise TreeError(at_user_line(f"smelt.nn.{name}: needs a layer whose weight is a matrix, got {kind_of(value)}"))

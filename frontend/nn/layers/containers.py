@@ -8,6 +8,7 @@ from typing import Any, overload
 import smelt
 from smelt import array
 
+from ...transforms.recording import check_function
 from .base import Module
 
 __all__ = ["Flatten", "Sequential"]
@@ -19,6 +20,9 @@ class Sequential(Module):
     Args:
         modules: called in this order, each with the result of the one before.
 
+    Raises:
+        TreeError: what is no module or function.
+
     Attributes:
         layers: the list of them.
 
@@ -29,6 +33,8 @@ class Sequential(Module):
 
     def __init__(self, *modules: Callable[[Any], Any]):
         super().__init__()
+        for i, module in enumerate(modules):
+            check_function(module, f"smelt.nn.Sequential: modules[{i}]")
         self.layers = list(modules)
 
     @overload

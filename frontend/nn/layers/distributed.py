@@ -15,7 +15,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, 
 
 from ...lazy.arguments import is_integer
 from ...utils import tree_map_with_path
-from .base import Module, check_module
+from .base import Module, check_linear, check_module
 from .linear import Linear
 from .quantized import QuantizedLinear
 
@@ -182,6 +182,7 @@ class AllToShardedLinear(Module):
         >>> smelt.nn.AllToShardedLinear.from_linear(smelt.nn.Linear(2, 4))
         AllToShardedLinear(input_dims=2, output_dims=4, bias=True)
         """
+        check_linear("AllToShardedLinear.from_linear", linear_layer)
         outputs, inputs = linear_layer.weight.shape
         found = cls(inputs, outputs, "bias" in linear_layer, group)
         return found._taken(_divided(linear_layer.parameters(), _all_to_sharded, segments, found.group))
@@ -236,6 +237,7 @@ class ShardedToAllLinear(Module):
         >>> smelt.nn.ShardedToAllLinear.from_linear(smelt.nn.Linear(2, 4))
         ShardedToAllLinear(input_dims=2, output_dims=4, bias=True)
         """
+        check_linear("ShardedToAllLinear.from_linear", linear_layer)
         outputs, inputs = linear_layer.weight.shape
         found = cls(inputs, outputs, "bias" in linear_layer, group)
         for name, x in _divided(linear_layer.parameters(), _sharded_to_all, segments, found.group).items():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import smelt
-from smelt.ir.errors import DTypeError, ShapeError, TreeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError, TreeError, at_user_line, shown
 
 from ...lazy.tree import kind_of
 
@@ -61,6 +61,34 @@ def _replaced(
             yield target, key, new
         else:
             raise TreeError(at_user_line(f"{root}: {place} is {kind_of(old)}, got {kind_of(new)} for it"))
+
+
+def names_of(what: str, keys: Any) -> frozenset[str]:
+    """One name of a parameter, or several.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    found = [keys] if isinstance(keys, str) else list(keys) if isinstance(keys, Iterable) else [None]
+    if not all(isinstance(key, str) for key in found):
+        raise ArgumentTypeError(at_user_line(f"{what}: keys are a text or a list of texts, got {shown(keys)}"))
+    return frozenset(found)
+
+
+def named_weights(name: str, given: Any) -> dict[str, smelt.array]:
+    """Arrays by their paths, from a dict or pairs.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    pairs = list(given.items() if isinstance(given, dict) else given if isinstance(given, Iterable) else [None])
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)):
+            rule = "weights are the path of a file, or pairs of a parameter's path and its array"
+            raise ArgumentTypeError(at_user_line(f"{name}: {rule}, got {shown(given if pair is None else pair)}"))
+        if not isinstance(pair[1], smelt.array):
+            raise ArgumentTypeError(at_user_line(f"{name}: {pair[0]} must be a smelt.array, is {kind_of(pair[1])}"))
+    return dict(pairs)
 
 
 def check_weights(name: str, own: dict[str, smelt.array], given: dict[str, smelt.array]) -> None:

@@ -21,6 +21,13 @@ __all__ = ["AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool1d", "MaxPool2d", "Max
 SHARED = 128
 
 
+def _least(dtype: smelt.Dtype) -> float:
+    """What no element is less than."""
+    if smelt.issubdtype(dtype, smelt.inexact):
+        return -math.inf
+    return smelt.iinfo(dtype).min if smelt.issubdtype(dtype, smelt.integer) else 0
+
+
 class _Pool(Module):
     """What the kinds share: windows along an axis after the other."""
 
@@ -42,9 +49,9 @@ class _Pool(Module):
         if x.ndim != n + 2:
             raise ShapeError(at_user_line(f"smelt.nn.{name}: needs {n + 2} axes, [batch, …, channels]; x {x.aval}"))
         if any(self._padding):
-            least = -math.inf if smelt.issubdtype(x.dtype, smelt.floating) else smelt.iinfo(x.dtype).min
+            least = 0 if self._mean else _least(x.dtype)
             sides = [(0, 0), *((p, p) for p in self._padding), (0, 0)]
-            x = smelt.pad(x, sides, constant_values=0 if self._mean else least)
+            x = smelt.pad(x, sides, constant_values=least)
         for axis, window in enumerate(self._kernel_size, 1):
             if x.shape[axis] < window:
                 raise ShapeError(

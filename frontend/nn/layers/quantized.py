@@ -13,7 +13,7 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line
 from smelt.utils import tree_map_with_path
 
 from ...lazy.explained import explained
-from .base import Module, check_module
+from .base import Module, check_linear, check_module
 
 __all__ = ["QQLinear", "QuantizedEmbedding", "QuantizedLinear", "quantize"]
 
@@ -99,6 +99,7 @@ class QuantizedLinear(_Quantized):
         >>> smelt.nn.QuantizedLinear.from_linear(smelt.nn.Linear(64, 2), bits=8)
         QuantizedLinear(input_dims=64, output_dims=2, bias=True, group_size=64, bits=8, mode=affine)
         """
+        check_linear("QuantizedLinear.from_linear", linear_layer)
         outputs, inputs = linear_layer.weight.shape
         found = cls(inputs, outputs, False, group_size, bits, mode=mode)  # which draws as many random numbers as MLX's
         if "bias" in linear_layer:
@@ -159,6 +160,7 @@ class QuantizedEmbedding(_Quantized):
         >>> smelt.nn.QuantizedEmbedding.from_embedding(smelt.nn.Embedding(10, 32), mode="mxfp4")
         QuantizedEmbedding(10, 32, group_size=32, bits=4, mode=mxfp4)
         """
+        check_linear("QuantizedEmbedding.from_embedding", embedding_layer)
         num_embeddings, dims = embedding_layer.weight.shape
         found = cls(num_embeddings, dims, group_size, bits, mode)
         found._put(embedding_layer.weight)
@@ -231,6 +233,7 @@ class QQLinear(_Packed):
         >>> smelt.nn.QQLinear.from_linear(smelt.nn.Linear(64, 2, bias=False))
         QQLinear(input_dims=64, output_dims=2, group_size=16, bits=4, mode=nvfp4)
         """
+        check_linear("QQLinear.from_linear", linear_layer)
         if "bias" in linear_layer:
             message = "the layer has a bias, for which there is no place"
             raise AttributeValueError(at_user_line(f"smelt.nn.QQLinear: {message}"))
