@@ -97,9 +97,9 @@ def det(a: np.ndarray) -> np.ndarray | None:
     out, none = empty(a.shape[:-2], a.dtype), np.empty(0, a.dtype)
     if not _run(_DET, 1, a, none, out, none.copy()):
         return None
-    left = np.isnan(out)
-    if left.any():
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        if np.isnan(np.vdot(out, out)):
+            left = np.isnan(out)
             out[left] = np.linalg.det(a[left])
     return out
 

@@ -5,6 +5,8 @@
 #include "vectors.h"
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #define MOST 32
 #define SWEEPS 30

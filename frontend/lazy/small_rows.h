@@ -6,10 +6,26 @@
 typedef REAL NAME(vector) __attribute__((vector_size(BYTES)));
 typedef WHOLE NAME(whole) __attribute__((vector_size(BYTES)));
 
+/* The `rows` rows of `columns` numbers each as columns: of constants, so that compilers make shuffles of it. */
+INLINE void NAME(turn)(REAL *to, const REAL *from, const Py_ssize_t rows, const Py_ssize_t columns)
+{
+    for (Py_ssize_t i = 0; i < rows; i++)
+        for (Py_ssize_t k = 0; k < columns; k++)
+            to[k * rows + i] = from[i * columns + k];
+}
+
 /* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. */
-INLINE void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
+TARGET
+static void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
 {
     REAL *to = (REAL *)x;
+    if (count == LANES)
+        switch (size) {
+        case 2: NAME(turn)(to, in, LANES, 2); return;
+        case 4: NAME(turn)(to, in, LANES, 4); return;
+        case 9: NAME(turn)(to, in, LANES, 9); return;
+        case 16: NAME(turn)(to, in, LANES, 16); return;
+        }
     for (Py_ssize_t i = 0; i < LANES; i++) {
         const REAL *from = in + (i < count ? i : count - 1) * size;
         for (Py_ssize_t k = 0; k < size; k++)
@@ -17,9 +33,17 @@ INLINE void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t co
     }
 }
 
-INLINE void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t count)
+TARGET
+static void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t count)
 {
     const REAL *from = (const REAL *)x;
+    if (count == LANES)
+        switch (size) {
+        case 2: NAME(turn)(out, from, 2, LANES); return;
+        case 4: NAME(turn)(out, from, 4, LANES); return;
+        case 9: NAME(turn)(out, from, 9, LANES); return;
+        case 16: NAME(turn)(out, from, 16, LANES); return;
+        }
     for (Py_ssize_t i = 0; i < count; i++)
         for (Py_ssize_t k = 0; k < size; k++)
             out[i * size + k] = from[k * LANES + i];
@@ -28,17 +52,21 @@ INLINE void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t 
 /* Whether all are larger than 0, and finite. */
 INLINE int NAME(positive)(VECTOR x)
 {
-    int found = 1;
+    const MASK fits = (x > 0) & (x <= LARGEST);
+    WHOLE found = -1;
     for (Py_ssize_t i = 0; i < LANES; i++)
-        found &= x[i] > 0 && x[i] <= LARGEST;
-    return found;
+        found &= fits[i];
+    return found != 0;
 }
 
 INLINE VECTOR NAME(roots)(VECTOR x)
 {
+    VECTOR found;
+    const REAL *from = (const REAL *)&x;
+    REAL *to = (REAL *)&found;
     for (Py_ssize_t i = 0; i < LANES; i++)
-        x[i] = SQRT(x[i]);
-    return x;
+        to[i] = SQRT(from[i]);
+    return found;
 }
 
 TARGET
@@ -254,10 +282,17 @@ static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n,
     return 1;
 }
 
-/* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
-   of float64 on the way. */
-TARGET
-static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+/* Determinants of few rows: the products of float32 are exact in float64. */
+INLINE void NAME(det_of_2)(const REAL *in, double *found, Py_ssize_t count)
+{
+    VECTOR a[4];
+    NAME(load)(a, in, 4, count);
+    const REAL *x = (const REAL *)a;
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        found[i] = (double)x[i] * x[3 * LANES + i] - (double)x[LANES + i] * x[2 * LANES + i];
+}
+
+INLINE void NAME(det_of)(const REAL *in, double *found, const Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -276,13 +311,37 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
                 a[i * n + c] -= factor * a[j * n + c];
         }
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        double product = sign[i];
-        for (Py_ssize_t j = 0; j < n; j++)
-            product *= a[j * n + j][i];
-        const double size = product < 0 ? -product : product; /* the way there may have left the range */
-        out[i] = size > DBL_MIN && size <= DBL_MAX ? (REAL)product : (REAL)NAN;
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        found[i] = ((const REAL *)&sign)[i];
+    for (Py_ssize_t j = 0; j < n; j++)
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            found[i] *= ((const REAL *)(a + j * n + j))[i];
+}
+
+/* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
+   of float64 on the way. */
+TARGET
+static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+{
+    double product[LANES];
+    REAL found[LANES];
+    int64_t bits[LANES], outside = 0;
+    switch (n) {
+    case 2: NAME(det_of_2)(in, product, count); break;
+    case 3: NAME(det_of)(in, product, 3, count); break;
+    case 4: NAME(det_of)(in, product, 4, count); break;
+    default: NAME(det_of)(in, product, n, count);
     }
+    memcpy(bits, product, sizeof bits);
+    for (Py_ssize_t i = 0; i < LANES; i++) { /* negative where an exponent is the least or the largest: no branches */
+        outside |= ((((bits[i] >> 52) & 0x7ff) + 1) & 0x7fe) - 1;
+        found[i] = (REAL)product[i];
+    }
+    if (outside < 0 && (n > 2 || sizeof(REAL) == sizeof(double)))
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            if (!(fabs(product[i]) >= DBL_MIN && fabs(product[i]) <= DBL_MAX))
+                found[i] = (REAL)NAN;
+    memcpy(out, found, count * sizeof(REAL));
     return 1;
 }
 

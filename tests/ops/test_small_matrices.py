@@ -141,6 +141,8 @@ def test_determinants(dtype: Any) -> None:
         near((found / np.where(scale > 0, scale, 1))[4:], (expected / np.where(scale > 0, scale, 1))[4:], error)
         assert found[1] == 0 and np.isnan(found[2])
         assert found[3] == (1 if a.shape[-1] == 1 else 0)
+    two = np.array([[[3, 5], [1.5, 2.5]], [[1 + 2**-23, 1], [1, 1 - 2**-23]]] * 20, np.float32)
+    assert small_matrices.det(two).tolist() == [0, -(2.0**-46)] * 20  # rounded once
     wide = np.broadcast_to(np.diag([1e30, 1e30, 1e-30, 1e-30]), (5, 4, 4)).astype(np.float32)
     np.testing.assert_allclose(small_matrices.det(wide), np.ones(5), rtol=1e-5)
 
