@@ -6,29 +6,38 @@
 typedef REAL NAME(vector) __attribute__((vector_size(BYTES)));
 typedef WHOLE NAME(whole) __attribute__((vector_size(BYTES)));
 
-/* The `rows` rows of `columns` numbers each as columns: of constants, so that compilers make shuffles of it. */
-INLINE void NAME(turn)(REAL *to, const REAL *from, const Py_ssize_t rows, const Py_ssize_t columns)
+#undef WAYS
+#define WAYS (LANES < 8 ? LANES : 8)
+
+/* Rows of so many numbers as columns; of constants, so that compilers make shuffles of it. */
+INLINE void NAME(turn)(REAL *to, const Py_ssize_t to_pitch, const REAL *from, const Py_ssize_t pitch,
+                       const Py_ssize_t rows, const Py_ssize_t columns)
 {
     for (Py_ssize_t i = 0; i < rows; i++)
         for (Py_ssize_t k = 0; k < columns; k++)
-            to[k * rows + i] = from[i * columns + k];
+            to[k * to_pitch + i] = from[i * pitch + k];
 }
 
-/* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. */
+/* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. Of large ones squares, so that
+   each line of memory is used up while it is in a cache, which has room for WAYS lines that are pages apart. */
 TARGET
 static void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
 {
     REAL *to = (REAL *)x;
+    Py_ssize_t done = 0;
     if (count == LANES)
         switch (size) {
-        case 2: NAME(turn)(to, in, LANES, 2); return;
-        case 4: NAME(turn)(to, in, LANES, 4); return;
-        case 9: NAME(turn)(to, in, LANES, 9); return;
-        case 16: NAME(turn)(to, in, LANES, 16); return;
+        case 2: NAME(turn)(to, LANES, in, 2, LANES, 2); return;
+        case 4: NAME(turn)(to, LANES, in, 4, LANES, 4); return;
+        case 9: NAME(turn)(to, LANES, in, 9, LANES, 9); return;
+        default:
+            for (; done + LANES <= size; done += LANES)
+                for (Py_ssize_t i = 0; i < LANES; i += WAYS)
+                    NAME(turn)(to + done * LANES + i, LANES, in + i * size + done, size, WAYS, LANES);
         }
     for (Py_ssize_t i = 0; i < LANES; i++) {
         const REAL *from = in + (i < count ? i : count - 1) * size;
-        for (Py_ssize_t k = 0; k < size; k++)
+        for (Py_ssize_t k = done; k < size; k++)
             to[k * LANES + i] = from[k];
     }
 }
@@ -37,15 +46,19 @@ TARGET
 static void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t count)
 {
     const REAL *from = (const REAL *)x;
+    Py_ssize_t done = 0;
     if (count == LANES)
         switch (size) {
-        case 2: NAME(turn)(out, from, 2, LANES); return;
-        case 4: NAME(turn)(out, from, 4, LANES); return;
-        case 9: NAME(turn)(out, from, 9, LANES); return;
-        case 16: NAME(turn)(out, from, 16, LANES); return;
+        case 2: NAME(turn)(out, 2, from, LANES, 2, LANES); return;
+        case 4: NAME(turn)(out, 4, from, LANES, 4, LANES); return;
+        case 9: NAME(turn)(out, 9, from, LANES, 9, LANES); return;
+        default:
+            for (; done + LANES <= size; done += LANES)
+                for (Py_ssize_t i = 0; i < LANES; i += WAYS)
+                    NAME(turn)(out + i * size + done, size, from + done * LANES + i, LANES, LANES, WAYS);
         }
     for (Py_ssize_t i = 0; i < count; i++)
-        for (Py_ssize_t k = 0; k < size; k++)
+        for (Py_ssize_t k = done; k < size; k++)
             out[i * size + k] = from[k * LANES + i];
 }
 
@@ -72,7 +85,7 @@ INLINE VECTOR NAME(roots)(VECTOR x)
 TARGET
 static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
-    VECTOR a[MOST * MOST];
+    VECTOR a[MOST_ROOTED * MOST_ROOTED];
     NAME(load)(a, in, n * n, count);
     for (Py_ssize_t j = 0; j < n; j++) {
         VECTOR pivot = a[j * n + j];
@@ -82,13 +95,24 @@ static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t co
             return 0;
         const VECTOR root = NAME(roots)(pivot);
         a[j * n + j] = root;
-        for (Py_ssize_t i = j + 1; i < n; i++) {
+        Py_ssize_t i = j + 1;
+        for (; i + 4 <= n; i += 4) { /* of four rows, each of which waits for itself alone */
+            VECTOR *x0 = a + i * n, *x1 = x0 + n, *x2 = x1 + n, *x3 = x2 + n;
+            VECTOR rest0 = x0[j], rest1 = x1[j], rest2 = x2[j], rest3 = x3[j];
+            for (Py_ssize_t k = 0; k < j; k++) {
+                const VECTOR y = a[j * n + k];
+                rest0 -= x0[k] * y, rest1 -= x1[k] * y, rest2 -= x2[k] * y, rest3 -= x3[k] * y;
+            }
+            x0[j] = rest0 / root, x1[j] = rest1 / root, x2[j] = rest2 / root, x3[j] = rest3 / root;
+        }
+        for (; i < n; i++) {
             VECTOR rest = a[i * n + j];
             for (Py_ssize_t k = 0; k < j; k++)
                 rest -= a[i * n + k] * a[j * n + k];
             a[i * n + j] = rest / root;
-            a[j * n + i] = root * 0;
         }
+        for (i = j + 1; i < n; i++)
+            a[j * n + i] = root * 0;
     }
     NAME(store)(a, out, n * n, count);
     return 1;
