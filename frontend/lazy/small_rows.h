@@ -306,7 +306,7 @@ static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n,
     return 1;
 }
 
-/* Determinants of few rows: the products of float32 are exact in float64. */
+/* Determinants of few rows: products of two float32 are exact in float64. */
 INLINE void NAME(det_of_2)(const REAL *in, double *found, Py_ssize_t count)
 {
     VECTOR a[4];
@@ -314,6 +314,18 @@ INLINE void NAME(det_of_2)(const REAL *in, double *found, Py_ssize_t count)
     const REAL *x = (const REAL *)a;
     for (Py_ssize_t i = 0; i < LANES; i++)
         found[i] = (double)x[i] * x[3 * LANES + i] - (double)x[LANES + i] * x[2 * LANES + i];
+}
+
+INLINE void NAME(det_of_3)(const REAL *in, double *found, Py_ssize_t count)
+{
+    VECTOR a[9];
+    NAME(load)(a, in, 9, count);
+    const REAL *x = (const REAL *)a;
+    for (Py_ssize_t i = 0; i < LANES; i++) {
+        const double a0 = x[i], a1 = x[LANES + i], a2 = x[2 * LANES + i], b0 = x[3 * LANES + i], b1 = x[4 * LANES + i];
+        const double b2 = x[5 * LANES + i], c0 = x[6 * LANES + i], c1 = x[7 * LANES + i], c2 = x[8 * LANES + i];
+        found[i] = a0 * (b1 * c2 - b2 * c1) - a1 * (b0 * c2 - b2 * c0) + a2 * (b0 * c1 - b1 * c0);
+    }
 }
 
 INLINE void NAME(det_of)(const REAL *in, double *found, const Py_ssize_t n, Py_ssize_t count)
@@ -350,9 +362,10 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
     double product[LANES];
     REAL found[LANES];
     int64_t bits[LANES], outside = 0;
+    const int narrow = n <= 3 && sizeof(REAL) < sizeof(double); /* products stay in the range of float64 */
     switch (n) {
     case 2: NAME(det_of_2)(in, product, count); break;
-    case 3: NAME(det_of)(in, product, 3, count); break;
+    case 3: narrow ? NAME(det_of_3)(in, product, count) : NAME(det_of)(in, product, 3, count); break;
     case 4: NAME(det_of)(in, product, 4, count); break;
     default: NAME(det_of)(in, product, n, count);
     }
@@ -361,7 +374,7 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
         outside |= ((((bits[i] >> 52) & 0x7ff) + 1) & 0x7fe) - 1;
         found[i] = (REAL)product[i];
     }
-    if (outside < 0 && (n > 2 || sizeof(REAL) == sizeof(double)))
+    if (outside < 0 && !narrow)
         for (Py_ssize_t i = 0; i < LANES; i++)
             if (!(fabs(product[i]) >= DBL_MIN && fabs(product[i]) <= DBL_MAX))
                 found[i] = (REAL)NAN;
