@@ -82,7 +82,7 @@ def build_core() -> None:
 
 def _build(name: str, files: list[str]) -> None:
     sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
-    flags = ["-ffp-contract=off", "-Wno-psabi"]
+    flags = ["-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
     extension = Extension(name, sources, depends=headers, extra_compile_args=flags, optional=True)
     command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
     command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")

@@ -17,6 +17,19 @@ workloads: dict[str, Workload] = {}
 FRAMEWORKS = ("smelt", "mlx", "torch", "torch_compile", "jax")
 
 
+#: What of a layer is computed, with what the names of workloads say of it.
+PARTS = {"forward": "", "images": "-dx", "weights": "-dw"}
+
+
+def part_of_layer(module: Any, layer: Any, part: str) -> Any:
+    """A layer of x and w, or one of its gradients as a function of x, w and the cotangent, by MLX's transformations."""
+    if part == "forward":
+        return layer
+    if part == "images":
+        return lambda x, w, ct: module.vjp(lambda x: layer(x, w), [x], [ct])[1][0]
+    return lambda x, w, ct: module.vjp(lambda w: layer(x, w), [w], [ct])[1][0]
+
+
 class Workload:
     """Base class of workloads; ``class Softmax(Workload, name="softmax")`` makes one known."""
 

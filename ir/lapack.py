@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,25 @@ from .aval import broadcast_shapes
 from .numpy_blas import lapack_function
 
 #: Rows and columns from which on it pays: of what takes some n³ steps, and of what takes many.
-FEW, LEAST = 128, 64
+FEW, LEAST = 33, 17
 #: The same for what LU factors give: solutions, inverses and determinants. And for what takes n² steps.
-DIRECT, SUBSTITUTED = 48, 24
+DIRECT, SUBSTITUTED = 33, 24
 #: The first letters of LAPACK's names.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
+class Each(NamedTuple):
+    """An array of matrices of which each call takes the next one; or those at some places, one after the other."""
+
+    matrices: np.ndarray
+    at: np.ndarray | None = None
+
+    def addresses(self) -> list[int]:
+        at = np.arange(len(self.matrices)) if self.at is None else self.at
+        return (self.matrices.ctypes.data + at * self.matrices.strides[0]).tolist()
+
+
 #: What LAPACK's functions take: words, integers, and arrays, all of them by their addresses.
-Argument = bytes | int | np.ndarray
+Argument = bytes | int | np.ndarray | Each
 
 
 class _Lapack:
@@ -43,14 +54,20 @@ class _Lapack:
     def is_complex(self) -> bool:
         return self.dtype.kind == "c"
 
-    def call(self, name: str, *arguments: Argument) -> np.ndarray:
-        """Call a function; what its integers are then."""
+    def call(self, name: str, *arguments: Argument, has_status: bool = False) -> bool:
+        """Call a function, once or for each of some matrices.
+
+        Args:
+            has_status: whether it ends with what went wrong.
+
+        Returns:
+            Whether nothing did, in any of the calls.
+        """
         found = lapack_function(_LETTERS[self.dtype.char] + name)
         assert found is not None, name
-        numbers = np.array([x for x in arguments if isinstance(x, int)], self.kind)
-        place = numbers.ctypes.data
-        given: list[Any] = []
-        lengths = []
+        numbers = np.array([*(x for x in arguments if isinstance(x, int)), 0], self.kind)
+        place, given, lengths = numbers.ctypes.data, list[Any](), list[Any]()
+        moving: dict[int, list[int]] = {}
         for x in arguments:
             if isinstance(x, int):
                 given.append(ctypes.c_void_p(place))
@@ -58,13 +75,23 @@ class _Lapack:
             elif isinstance(x, bytes):
                 given.append(ctypes.c_char_p(x))
                 lengths.append(ctypes.c_size_t(1))  # as Fortran passes them
+            elif isinstance(x, Each):
+                moving[len(given)] = x.addresses()
+                given.append(ctypes.c_void_p())
             else:
                 given.append(ctypes.c_void_p(x.ctypes.data))
-        found[0](*given, *lengths)
-        return numbers
+        if has_status:
+            given.append(ctypes.c_void_p(place))
+        pointers, succeeds = [given[i] for i in moving], True
+        for addresses in zip(*moving.values()) if moving else [()]:
+            for pointer, address in zip(pointers, addresses):
+                pointer.value = address
+            found[0](*given, *lengths)
+            succeeds &= not (has_status and numbers[-1])
+        return succeeds
 
     def succeeds(self, name: str, *arguments: Argument | None) -> bool:
-        """Call a function that ends with what went wrong; whether nothing did.
+        """Call a function that ends with what went wrong, once or for each of some matrices; whether nothing did.
 
         None stands for its work space and the size of that, which it is asked for before.
         """
@@ -73,8 +100,10 @@ class _Lapack:
         def call(size: int) -> bool:
             given: list[Argument] = []
             for x in arguments:
+                if isinstance(x, Each) and size < 0:  # the first one tells
+                    x = x.matrices[0]
                 given += [room, size] if x is None else [x]
-            return not self.call(name, *given, 0)[-1]
+            return self.call(name, *given, has_status=True)
 
         if any(x is None for x in arguments):
             if not call(-1):
@@ -97,11 +126,9 @@ def cholesky(a: np.ndarray) -> np.ndarray | None:
     if lapack is None:
         return None
     out, matrices = np.zeros(a.shape, a.dtype), np.ascontiguousarray(a)
-    for x, matrix in zip(out.reshape(-1, n, n), matrices.reshape(-1, n, n)):
-        lapack.call("lacpy", b"U", n, n, matrix, n, x, n)
-        if not lapack.succeeds("potrf", b"U", n, x, n):
-            return None
-    return out
+    each = Each(out.reshape(-1, n, n))
+    lapack.call("lacpy", b"U", n, n, Each(matrices.reshape(-1, n, n)), n, each, n)
+    return out if lapack.succeeds("potrf", b"U", n, each, n) else None
 
 
 def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -110,14 +137,14 @@ def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if lapack is None:
         return None
     k, lead = min(m, n), a.shape[:-2]
-    out, turns = np.array(a, order="C"), np.empty(k, a.dtype)
+    out, turns = np.array(a, order="C"), np.empty((math.prod(lead), k), a.dtype)
     r = np.empty((*lead, k, n), a.dtype)
-    for x, upper in zip(out.reshape(-1, m, n), r.reshape(-1, k, n)):
-        if not lapack.succeeds("gelqf", n, m, x, n, turns, None):
-            return None
-        upper[...] = np.triu(x[:k])
-        if not lapack.succeeds("unglq" if lapack.is_complex else "orglq", k, m, k, x, n, turns, None):
-            return None
+    each, turned = Each(out.reshape(-1, m, n)), Each(turns)
+    if not lapack.succeeds("gelqf", n, m, each, n, turned, None):
+        return None
+    r[...] = np.triu(out[..., :k, :])
+    if not lapack.succeeds("unglq" if lapack.is_complex else "orglq", k, m, k, each, n, turned, None):
+        return None
     return np.ascontiguousarray(out[..., :k]), r
 
 
@@ -132,14 +159,12 @@ def eigh(a: np.ndarray, vectors: bool = True) -> tuple[np.ndarray, np.ndarray] |
     if lapack.is_complex:
         reals = np.empty(1 + 5 * n + 2 * n * n if vectors else n, lapack.real)
         more = [reals, len(reals)]
-    for x, w in zip(out.reshape(-1, n, n), values.reshape(-1, n)):
-        job = b"V" if vectors else b"N"
-        name = "heevd" if lapack.is_complex else "syevd"
-        if not lapack.succeeds(name, job, b"U", n, x, n, w, None, *more, places, len(places)):
-            return None
-        if vectors:  # of the transposed matrix, by columns
-            x[...] = x.T.conj()
-    return values, out
+    job, name = b"V" if vectors else b"N", "heevd" if lapack.is_complex else "syevd"
+    each, found = Each(out.reshape(-1, n, n)), Each(values.reshape(-1, n))
+    if not lapack.succeeds(name, job, b"U", n, each, n, found, None, *more, places, len(places)):
+        return None
+    # Vectors are those of the transposed matrix, by columns.
+    return values, np.ascontiguousarray(out.swapaxes(-1, -2).conj()) if vectors else out
 
 
 def svd(a: np.ndarray, full: bool, vectors: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -157,10 +182,10 @@ def svd(a: np.ndarray, full: bool, vectors: bool = True) -> tuple[np.ndarray, np
         more = [np.empty(k * max(5 * k + 7, 2 * most + 2 * k + 1) if vectors else 7 * k, lapack.real)]
     job = b"N" if not vectors else b"A" if full else b"S"
     count = math.prod(lead)
-    for x, s, left, right in zip(*(y.reshape(count, *y.shape[len(lead) :]) for y in (room, values, u, vt))):
-        # Of the transposed matrix the right vectors are the left ones here, and lie in rows.
-        if not lapack.succeeds("gesdd", job, n, m, x, n, s, right, n, left, p if vectors else m, None, *more, places):
-            return None
+    x, s, left, right = (Each(y.reshape(count, *y.shape[len(lead) :])) for y in (room, values, u, vt))
+    # Of the transposed matrix the right vectors are the left ones here, and lie in rows.
+    if not lapack.succeeds("gesdd", job, n, m, x, n, s, right, n, left, p if vectors else m, None, *more, places):
+        return None
     return u, values, vt
 
 
@@ -173,12 +198,11 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     matrices = np.ascontiguousarray(a)
     out = np.array(np.broadcast_to(b, (*lead, n, k)), order="C")
     which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
-    flat, one = matrices.reshape(-1, n, n), np.ones(1, a.dtype)
-    for i, x in zip(which, out.reshape(-1, n, k)):  # by columns: xᵀ·aᵀ = bᵀ
-        if k == 1:
-            lapack.call("trsv", b"L" if upper else b"U", b"T", b"N", n, flat[i], n, x, 1)
-            continue
-        lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, flat[i], n, x, k)
+    each, x, one = Each(matrices.reshape(-1, n, n), which), Each(out.reshape(-1, n, k)), np.ones(1, a.dtype)
+    if k == 1:  # by columns: xᵀ·aᵀ = bᵀ
+        lapack.call("trsv", b"L" if upper else b"U", b"T", b"N", n, each, n, x, 1)
+    else:
+        lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, each, n, x, k)
     return out
 
 
@@ -205,10 +229,9 @@ class Factors:
 
     def __init__(self, lapack: _Lapack, matrices: np.ndarray) -> None:
         count, n, m = matrices.shape
-        self.lapack, self.matrices, self.singular = lapack, matrices, False
+        self.lapack, self.matrices = lapack, matrices
         self.pivots = np.empty((count, min(m, n)), lapack.kind)
-        for x, pivots in zip(matrices, self.pivots):
-            self.singular |= not lapack.succeeds("getrf", m, n, x, max(m, 1), pivots)
+        self.singular = not lapack.succeeds("getrf", m, n, Each(matrices), max(m, 1), Each(self.pivots))
 
     def logarithms(self) -> tuple[np.ndarray, np.ndarray]:
         """The signs of the determinants of square matrices, and the logarithms of their sizes in float64."""
@@ -231,15 +254,14 @@ class Factors:
         """What solves Aᵀ·x = b for each of b (count × k × n), by the matrices at `which`."""
         x = np.array(b, order="C")
         k, n = b.shape[1:]
-        for i, part in zip(which, x):
-            self.lapack.succeeds("getrs", b"T", n, k, self.matrices[i], n, self.pivots[i], part, n)
+        factors, pivots = Each(self.matrices, which), Each(self.pivots, which)
+        self.lapack.succeeds("getrs", b"T", n, k, factors, n, pivots, Each(x), n)
         return x
 
     def inverses(self) -> np.ndarray:
         """Those of square matrices, as these stood in memory; the factors are lost."""
         n = self.matrices.shape[-1]
-        for x, pivots in zip(self.matrices, self.pivots):
-            self.lapack.succeeds("getri", n, x, n, pivots, None)
+        self.lapack.succeeds("getri", n, Each(self.matrices), n, Each(self.pivots), None)
         return self.matrices
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from .host_loops import loops
 from .host_memory import empty
 
-#: Rows of the largest matrices that are taken, and of those of which eigenvalues or singular values are: these are by
-#: Jacobi's rotations, which take more work.
-MOST, MOST_ROTATED = 32, 16
+#: Rows of the largest matrices that are taken, for Cholesky's factors, and for eigenvalues or singular values: these
+#: are by Jacobi's rotations, which take more work.
+MOST, MOST_ROOTED, MOST_ROTATED = 32, 64, 16
 #: Matrices from which on it pays; one does as well where functions say so, of so many rows at most.
 FEW, ALONE = 4, 16
 _CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _QR, _SVD, _LU = range(9)
@@ -37,7 +37,7 @@ def _run(what: int, k: int, a: np.ndarray, b: np.ndarray, out: np.ndarray, more:
 
 def cholesky(a: np.ndarray) -> np.ndarray | None:
     """Lower triangular factors."""
-    if not _fits(a):
+    if not _fits(a, most=MOST_ROOTED):
         return None
     out = empty(a.shape, a.dtype)
     return out if _run(_CHOLESKY, 1, a, out[:0], out, out[:0].copy()) else None
@@ -97,9 +97,9 @@ def det(a: np.ndarray) -> np.ndarray | None:
     out, none = empty(a.shape[:-2], a.dtype), np.empty(0, a.dtype)
     if not _run(_DET, 1, a, none, out, none.copy()):
         return None
-    left = np.isnan(out)
-    if left.any():
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        if np.isnan(np.vdot(out, out)):
+            left = np.isnan(out)
             out[left] = np.linalg.det(a[left])
     return out
 

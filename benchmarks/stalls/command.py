@@ -148,7 +148,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the steps that are run (default: all)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: once more in a second process")
     parser.add_argument("--cpu", action="store_true", help="time of processors, for a machine that is busy otherwise")
-    parser.add_argument("--device", default="cpu", help="smelt's; rivals run on the GPU if it is cuda (default: %(default)s)")
+    parser.add_argument("--device", default="cpu",
+                        help="smelt's; rivals run on the GPU if it is cuda (default: %(default)s)")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all that was measured")
     parser.add_argument("--write", type=Path, metavar="FILE",
                         help="put the first table into a document with <!-- stalls DEVICE -->")  # fmt: skip

@@ -9,7 +9,6 @@ from .models import attention, feed_forward, heads, joined, layer_norm, matrix, 
 from .program import Run, program
 
 
-
 class Sizes(NamedTuple):
     """Of a decoder."""
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..workload import Workload
+from ..workload import PARTS, Workload, part_of_layer
 
-#: What is computed, and what the name and the title say of it.
-PARTS = {"forward": ("", ""), "images": ("-dx", ", gradient of the input"), "weights": ("-dw", ", gradient of weights")}
+#: What the title says of what is computed.
+SAID = {"forward": "", "images": ", gradient of the input", "weights": ", gradient of weights"}
 
 
 class Kind(Workload):
@@ -25,12 +25,13 @@ class Kind(Workload):
     stride: ClassVar[int]
     padding: ClassVar[int]
     groups: ClassVar[int]
+    dilation: ClassVar[int]
     part: ClassVar[str]
     rtol, atol = 1e-3, 2e-2
 
     @property
     def title(self) -> str:
-        return f"{self.said}, {'×'.join(map(str, self.shape))} to {self.kernel[0]}{PARTS[self.part][1]}"
+        return f"{self.said}, {'×'.join(map(str, self.shape))} to {self.kernel[0]}{SAID[self.part]}"
 
     @property
     def _transposed(self) -> bool:
@@ -42,7 +43,7 @@ class Kind(Workload):
         pairs = tuple(zip(self.shape[1:-1], self.kernel[1:-1]))
         if self._transposed:
             return tuple((d - 1) * self.stride + k - 2 * self.padding for d, k in pairs)
-        return tuple((d + 2 * self.padding - k) // self.stride + 1 for d, k in pairs)
+        return tuple((d + 2 * self.padding - (k - 1) * self.dilation - 1) // self.stride + 1 for d, k in pairs)
 
     def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
         x, w = rng.standard_normal(self.shape, np.float32), rng.standard_normal(self.kernel, np.float32)
@@ -54,7 +55,8 @@ class Kind(Workload):
     def _taps(self, small: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
         """For each tap where it is in the kernel, and which places of the padded larger array meet the smaller one."""
         for tap in itertools.product(*map(range, self.kernel[1:-1])):
-            places = [slice(t, t + (d - 1) * self.stride + 1, self.stride) for t, d in zip(tap, small)]
+            starts = [t * self.dilation for t in tap]
+            places = [slice(t, t + (d - 1) * self.stride + 1, self.stride) for t, d in zip(starts, small)]
             yield (slice(None), *tap), (slice(None), *places)
 
     def expected(self, x: np.ndarray, w: np.ndarray, *rest: np.ndarray) -> np.ndarray:
@@ -91,21 +93,18 @@ class Kind(Workload):
             groups.append(found)
         return np.concatenate(groups, 0 if self.part == "weights" else -1).astype(np.float32)
 
-    def _wanted(self, module: Any) -> Any:
+    def _layer(self, module: Any) -> Any:
         def layer(x: Any, w: Any) -> Any:
-            return getattr(module, self.function)(x, w, stride=self.stride, padding=self.padding, groups=self.groups)
+            options = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation}
+            return getattr(module, self.function)(x, w, groups=self.groups, **options)
 
-        if self.part == "forward":
-            return layer
-        if self.part == "images":
-            return lambda x, w, ct: module.vjp(lambda x: layer(x, w), [x], [ct])[1][0]
-        return lambda x, w, ct: module.vjp(lambda w: layer(x, w), [w], [ct])[1][0]
+        return layer
 
     def smelt(self, smelt: Any) -> Any:
-        return smelt.compile(self._wanted(smelt))
+        return smelt.compile(part_of_layer(smelt, self._layer(smelt), self.part))
 
     def mlx(self, mx: Any) -> Any:
-        return mx.compile(self._wanted(mx))
+        return mx.compile(part_of_layer(mx, self._layer(mx), self.part))
 
     def torch(self, torch: Any) -> Any:
         """Its own order of axes over the same memory."""
@@ -117,13 +116,14 @@ class Kind(Workload):
 
             def call(x: Any, w: Any) -> Any:
                 found = layer(
-                    x.permute(channels_first), w.permute(of_kernel), None, self.stride, self.padding, groups=self.groups
-                )
+                    x.permute(channels_first), w.permute(of_kernel), None, self.stride, self.padding,
+                    groups=self.groups, dilation=self.dilation,
+                )  # fmt: skip
                 return found.movedim(1, -1)
 
             return call
         mask = [self.part == "images", self.part == "weights", False]
-        every = [[n] * len(axes) for n in (self.stride, self.padding, 1, 0)]
+        every = [[n] * len(axes) for n in (self.stride, self.padding, self.dilation, 0)]
 
         def gradient(x: Any, w: Any, ct: Any) -> Any:
             found = torch.ops.aten.convolution_backward(
@@ -144,10 +144,14 @@ KINDS = {
     "transposed-2d": ("transposed conv2d, stride 2", "conv_transpose2d", (4, 28, 28, 64), (32, 4, 4, 64), 2, 1, 1),
     "grouped-32": ("conv2d of 3² in 32 groups", "conv2d", (4, 56, 56, 256), (256, 3, 3, 8), 1, 1, 32),
     "grouped-32-s2": ("conv2d of 3² in 32 groups, stride 2", "conv2d", (4, 56, 56, 256), (256, 3, 3, 8), 2, 1, 32),
+    "grouped-2": ("conv2d of 3² in 2 groups", "conv2d", (4, 28, 28, 128), (128, 3, 3, 64), 1, 1, 2),
+    "grouped-4": ("conv2d of 3² in 4 groups", "conv2d", (4, 28, 28, 128), (128, 3, 3, 32), 1, 1, 4),
+    "dilated": ("conv2d of 3², dilation 2", "conv2d", (4, 28, 28, 128), (128, 3, 3, 128), 1, 2, 1, 2),
+    "one-image": ("conv2d of 3²", "conv2d", (1, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1),
 }
 
 for _name, _values in KINDS.items():
-    for _part, (_suffix, _) in PARTS.items():
-        _names = ("said", "function", "shape", "kernel", "stride", "padding", "groups")
-        _attributes = {**dict(zip(_names, _values)), "part": _part}
+    for _part, _suffix in PARTS.items():
+        _names = ("said", "function", "shape", "kernel", "stride", "padding", "groups", "dilation")
+        _attributes = {"dilation": 1, **dict(zip(_names, _values)), "part": _part}
         type("Kind", (Kind,), _attributes, name=f"{_name}{_suffix}")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..workload import Workload
+from ..workload import PARTS, Workload, part_of_layer
 
 BATCH = 4
 
@@ -65,19 +65,11 @@ class Layer(Workload):
             return of_images[:, pad : pad + self.size, pad : pad + self.size]
         return result if self.part == "forward" else of_weights
 
-    def _wanted(self, module: Any, layer: Any) -> Any:
-        """The layer, or one of its gradients, as MLX's transformations say it."""
-        if self.part == "forward":
-            return layer
-        if self.part == "images":
-            return lambda x, w, ct: module.vjp(lambda x: layer(x, w), [x], [ct])[1][0]
-        return lambda x, w, ct: module.vjp(lambda w: layer(x, w), [w], [ct])[1][0]
-
     def smelt(self, smelt: Any) -> Any:
-        return smelt.compile(self._wanted(smelt, self._layer(smelt)))
+        return smelt.compile(part_of_layer(smelt, self._layer(smelt), self.part))
 
     def mlx(self, mx: Any) -> Any:
-        return mx.compile(self._wanted(mx, self._layer(mx)))
+        return mx.compile(part_of_layer(mx, self._layer(mx), self.part))
 
     def _layer(self, module: Any) -> Any:
         return lambda x, w: module.conv2d(x, w, stride=self.stride, padding=self.taps // 2, groups=self.groups)
@@ -136,7 +128,6 @@ LAYERS = {
     "depthwise-384": (14, 384, 384, 3, 1, 384),
     "depthwise-5x5-672": (14, 672, 672, 5, 1, 672),
 }
-PARTS = {"forward": "", "images": "-dx", "weights": "-dw"}
 
 for _name, _numbers in LAYERS.items():
     for _part, _suffix in PARTS.items():

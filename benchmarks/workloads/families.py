@@ -1,5 +1,5 @@
-"""A function of each family besides: counting, gathering, cumulating, random numbers, batches of small matrices,
-contractions, convolutions of other kinds, pooling. One line a framework; JAX's are compiled, smelt's are not.
+"""A function of each family besides: counting, gathering, cumulating, random numbers, contractions. One line a
+framework; JAX's are compiled, smelt's are not.
 """
 
 from __future__ import annotations
@@ -285,36 +285,6 @@ _random(
     torch=lambda m: lambda x: (m.randperm(LONG)[: LONG // 2] / LONG + x).mean(),
     jax=lambda m: lambda x: (m.random.permutation(m.random.key(1), LONG)[: LONG // 2] / LONG + x).mean(),
 )  # fmt: skip
-
-# Batches of small matrices.
-
-
-def _matrices(function: str, batch: int, size: int) -> Arrays:
-    def made(rng: np.random.Generator) -> list[np.ndarray]:
-        a = rng.standard_normal((batch, size, size), np.float32)
-        if function in ("cholesky", "eigvalsh"):
-            return [a @ a.swapaxes(1, 2) / size + np.eye(size, dtype=np.float32)]
-        a = a / size**0.5 + 2 * np.eye(size, dtype=np.float32)
-        return [a, rng.standard_normal((batch, size, size), np.float32)] if function == "solve" else [a]
-
-    return made
-
-
-def _in_double(function: str) -> Callable[..., Any]:
-    return lambda *arrays: getattr(np.linalg, function)(*[x.astype(np.float64) for x in arrays])
-
-
-for _function in ("inv", "solve", "cholesky", "det", "eigvalsh"):
-    for _batch, _size in ((50_000, 2), (20_000, 4), (2_000, 16), (500, 32), (100, 64)):
-        if _function == "det" and _size > 16:
-            continue
-        _linalg: Any = lambda m, f=_function: getattr(m.linalg, f)  # noqa: E731
-        _on_cpu: Any = lambda m, f=_function: lambda *x: getattr(m.linalg, f)(*x, stream=m.cpu)  # noqa: E731
-        _workload(
-            f"{_function}-{_size}x{_size}", f"{_function}, {_batch:,} of {_size}×{_size} f32",
-            _matrices(_function, _batch, _size), _in_double(_function), rtol=1e-2, atol=1e-3,
-            smelt=_linalg, torch=_linalg, jax=lambda m, f=_function: getattr(m.numpy.linalg, f),
-        )  # fmt: skip
 
 # Contractions.
 

@@ -15,6 +15,8 @@ class _Matrices(Workload):
     table = "library"
     batch: ClassVar[int]
     size: ClassVar[int]
+    #: Of the right-hand sides.
+    columns: ClassVar[int]
     function: ClassVar[str]
     rtol, atol = 1e-2, 1e-3
 
@@ -26,11 +28,11 @@ class _Matrices(Workload):
     def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
         shape = (self.batch, self.size, self.size)
         a = rng.standard_normal(shape, np.float32)
-        if self.function in ("cholesky", "eigh"):
+        if self.function in ("cholesky", "eigh", "eigvalsh"):
             a = a @ a.swapaxes(1, 2) / self.size + np.eye(self.size, dtype=np.float32)
         elif self.function != "svd":
             a = a / self.size**0.5 + 2 * np.eye(self.size, dtype=np.float32)
-        right = rng.standard_normal((self.batch, self.size, 1), np.float32)
+        right = rng.standard_normal((self.batch, self.size, self.columns), np.float32)
         return [a, right] if self.function == "solve" else [a]
 
     def check(self, result: np.ndarray, *arrays: np.ndarray) -> None:
@@ -81,8 +83,17 @@ class _Matrices(Workload):
         return compiled if at is None else lambda *arrays: jax.block_until_ready(compiled(*arrays))[at]
 
 
-for _function in ("inv", "solve", "cholesky", "qr", "eigh", "svd", "det"):
-    for _batch, _size in ((10_000, 8), (1, 512)):
-        _name = f"{_function}-8x8" if _batch > 1 else f"{_function}-512"
-        if _function != "det" or _batch > 1:  # the large one is out of float32's range
-            type("Matrices", (_Matrices,), {"batch": _batch, "size": _size, "function": _function}, name=_name)
+#: How many matrices of how many rows, and columns of right-hand sides: of most functions, and of those that are quick.
+SIZES = ((10_000, 8, 1), (1, 512, 1))
+MORE_SIZES = ((50_000, 2, 2), (20_000, 4, 4), (2_000, 16, 16), (500, 32, 32), (100, 64, 64))
+FUNCTIONS = {
+    **dict.fromkeys(("inv", "solve", "cholesky"), (*SIZES, *MORE_SIZES)),
+    **dict.fromkeys(("qr", "eigh", "svd"), (*SIZES, MORE_SIZES[-1])),
+    "eigvalsh": MORE_SIZES,
+    "det": (SIZES[0], (20_000, 3, 1), *MORE_SIZES),  # the large one is out of float32's range
+}
+
+for _function, _sizes in FUNCTIONS.items():
+    for _batch, _size, _columns in _sizes:
+        _attributes = {"batch": _batch, "size": _size, "columns": _columns, "function": _function}
+        type("Matrices", (_Matrices,), _attributes, name=f"{_function}-{_size}" + f"x{_size}" * (_batch > 1))

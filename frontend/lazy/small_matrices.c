@@ -5,8 +5,12 @@
 #include "vectors.h"
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
+/* Rows of the largest matrices: of which there may be two, and one. */
 #define MOST 32
+#define MOST_ROOTED 64
 #define SWEEPS 30
 
 enum { CHOLESKY, SOLVE, LOWER, UPPER, EIGH, DET, QR, SVD, LU };
@@ -49,7 +53,8 @@ PyObject *small_matrices(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iipnny*y*w*w*:small_matrices", &bytes, &what, &wide, &n, &k, &a, &b, &out, &more))
         return NULL;
     const int version = version_of(bytes);
-    const int known = what >= CHOLESKY && what <= LU && n >= 1 && n <= MOST && k >= 1 && k <= MOST;
+    const Py_ssize_t most = what == CHOLESKY ? MOST_ROOTED : MOST;
+    const int known = what >= CHOLESKY && what <= LU && n >= 1 && n <= most && k >= 1 && k <= most;
     const Py_ssize_t size = wide ? 8 : 4, least = n < k ? n : k, matrix = known ? n * (what >= QR ? k : n) : 1;
     const Py_ssize_t rows = a.len / (size * matrix);
     Py_ssize_t result = matrix, beside = 0;

@@ -6,45 +6,86 @@
 typedef REAL NAME(vector) __attribute__((vector_size(BYTES)));
 typedef WHOLE NAME(whole) __attribute__((vector_size(BYTES)));
 
-/* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. */
-INLINE void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
+#undef WAYS
+#define WAYS (LANES < 8 ? LANES : 8)
+
+/* Rows of so many numbers as columns; of constants, so that compilers make shuffles of it. */
+INLINE void NAME(turn)(REAL *to, const Py_ssize_t to_pitch, const REAL *from, const Py_ssize_t pitch,
+                       const Py_ssize_t rows, const Py_ssize_t columns)
+{
+    for (Py_ssize_t i = 0; i < rows; i++)
+        for (Py_ssize_t k = 0; k < columns; k++)
+            to[k * to_pitch + i] = from[i * pitch + k];
+}
+
+/* Matrices of `size` numbers to lanes, the last one again where there are fewer; and back. Of large ones squares, so that
+   each line of memory is used up while it is in a cache, which has room for WAYS lines that are pages apart. */
+TARGET
+static void NAME(load)(VECTOR *x, const REAL *in, Py_ssize_t size, Py_ssize_t count)
 {
     REAL *to = (REAL *)x;
+    Py_ssize_t done = 0;
+    if (count == LANES)
+        switch (size) {
+        case 2: NAME(turn)(to, LANES, in, 2, LANES, 2); return;
+        case 4: NAME(turn)(to, LANES, in, 4, LANES, 4); return;
+        case 9: NAME(turn)(to, LANES, in, 9, LANES, 9); return;
+        default:
+            for (; done + LANES <= size; done += LANES)
+                for (Py_ssize_t i = 0; i < LANES; i += WAYS)
+                    NAME(turn)(to + done * LANES + i, LANES, in + i * size + done, size, WAYS, LANES);
+        }
     for (Py_ssize_t i = 0; i < LANES; i++) {
         const REAL *from = in + (i < count ? i : count - 1) * size;
-        for (Py_ssize_t k = 0; k < size; k++)
+        for (Py_ssize_t k = done; k < size; k++)
             to[k * LANES + i] = from[k];
     }
 }
 
-INLINE void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t count)
+TARGET
+static void NAME(store)(const VECTOR *x, REAL *out, Py_ssize_t size, Py_ssize_t count)
 {
     const REAL *from = (const REAL *)x;
+    Py_ssize_t done = 0;
+    if (count == LANES)
+        switch (size) {
+        case 2: NAME(turn)(out, 2, from, LANES, 2, LANES); return;
+        case 4: NAME(turn)(out, 4, from, LANES, 4, LANES); return;
+        case 9: NAME(turn)(out, 9, from, LANES, 9, LANES); return;
+        default:
+            for (; done + LANES <= size; done += LANES)
+                for (Py_ssize_t i = 0; i < LANES; i += WAYS)
+                    NAME(turn)(out + i * size + done, size, from + done * LANES + i, LANES, LANES, WAYS);
+        }
     for (Py_ssize_t i = 0; i < count; i++)
-        for (Py_ssize_t k = 0; k < size; k++)
+        for (Py_ssize_t k = done; k < size; k++)
             out[i * size + k] = from[k * LANES + i];
 }
 
 /* Whether all are larger than 0, and finite. */
 INLINE int NAME(positive)(VECTOR x)
 {
-    int found = 1;
+    const MASK fits = (x > 0) & (x <= LARGEST);
+    WHOLE found = -1;
     for (Py_ssize_t i = 0; i < LANES; i++)
-        found &= x[i] > 0 && x[i] <= LARGEST;
-    return found;
+        found &= fits[i];
+    return found != 0;
 }
 
 INLINE VECTOR NAME(roots)(VECTOR x)
 {
+    VECTOR found;
+    const REAL *from = (const REAL *)&x;
+    REAL *to = (REAL *)&found;
     for (Py_ssize_t i = 0; i < LANES; i++)
-        x[i] = SQRT(x[i]);
-    return x;
+        to[i] = SQRT(from[i]);
+    return found;
 }
 
 TARGET
 static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 {
-    VECTOR a[MOST * MOST];
+    VECTOR a[MOST_ROOTED * MOST_ROOTED];
     NAME(load)(a, in, n * n, count);
     for (Py_ssize_t j = 0; j < n; j++) {
         VECTOR pivot = a[j * n + j];
@@ -54,13 +95,24 @@ static int NAME(cholesky)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t co
             return 0;
         const VECTOR root = NAME(roots)(pivot);
         a[j * n + j] = root;
-        for (Py_ssize_t i = j + 1; i < n; i++) {
+        Py_ssize_t i = j + 1;
+        for (; i + 4 <= n; i += 4) { /* of four rows, each of which waits for itself alone */
+            VECTOR *x0 = a + i * n, *x1 = x0 + n, *x2 = x1 + n, *x3 = x2 + n;
+            VECTOR rest0 = x0[j], rest1 = x1[j], rest2 = x2[j], rest3 = x3[j];
+            for (Py_ssize_t k = 0; k < j; k++) {
+                const VECTOR y = a[j * n + k];
+                rest0 -= x0[k] * y, rest1 -= x1[k] * y, rest2 -= x2[k] * y, rest3 -= x3[k] * y;
+            }
+            x0[j] = rest0 / root, x1[j] = rest1 / root, x2[j] = rest2 / root, x3[j] = rest3 / root;
+        }
+        for (; i < n; i++) {
             VECTOR rest = a[i * n + j];
             for (Py_ssize_t k = 0; k < j; k++)
                 rest -= a[i * n + k] * a[j * n + k];
             a[i * n + j] = rest / root;
-            a[j * n + i] = root * 0;
         }
+        for (i = j + 1; i < n; i++)
+            a[j * n + i] = root * 0;
     }
     NAME(store)(a, out, n * n, count);
     return 1;
@@ -254,10 +306,29 @@ static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n,
     return 1;
 }
 
-/* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
-   of float64 on the way. */
-TARGET
-static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+/* Determinants of few rows: products of two float32 are exact in float64. */
+INLINE void NAME(det_of_2)(const REAL *in, double *found, Py_ssize_t count)
+{
+    VECTOR a[4];
+    NAME(load)(a, in, 4, count);
+    const REAL *x = (const REAL *)a;
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        found[i] = (double)x[i] * x[3 * LANES + i] - (double)x[LANES + i] * x[2 * LANES + i];
+}
+
+INLINE void NAME(det_of_3)(const REAL *in, double *found, Py_ssize_t count)
+{
+    VECTOR a[9];
+    NAME(load)(a, in, 9, count);
+    const REAL *x = (const REAL *)a;
+    for (Py_ssize_t i = 0; i < LANES; i++) {
+        const double a0 = x[i], a1 = x[LANES + i], a2 = x[2 * LANES + i], b0 = x[3 * LANES + i], b1 = x[4 * LANES + i];
+        const double b2 = x[5 * LANES + i], c0 = x[6 * LANES + i], c1 = x[7 * LANES + i], c2 = x[8 * LANES + i];
+        found[i] = a0 * (b1 * c2 - b2 * c1) - a1 * (b0 * c2 - b2 * c0) + a2 * (b0 * c1 - b1 * c0);
+    }
+}
+
+INLINE void NAME(det_of)(const REAL *in, double *found, const Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST];
     NAME(load)(a, in, n * n, count);
@@ -276,13 +347,38 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
                 a[i * n + c] -= factor * a[j * n + c];
         }
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        double product = sign[i];
-        for (Py_ssize_t j = 0; j < n; j++)
-            product *= a[j * n + j][i];
-        const double size = product < 0 ? -product : product; /* the way there may have left the range */
-        out[i] = size > DBL_MIN && size <= DBL_MAX ? (REAL)product : (REAL)NAN;
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        found[i] = ((const REAL *)&sign)[i];
+    for (Py_ssize_t j = 0; j < n; j++)
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            found[i] *= ((const REAL *)(a + j * n + j))[i];
+}
+
+/* Determinants, by elimination as above; NaN for LAPACK to do: of singular matrices, and where the product leaves the range
+   of float64 on the way. */
+TARGET
+static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
+{
+    double product[LANES];
+    REAL found[LANES];
+    int64_t bits[LANES], outside = 0;
+    const int narrow = n <= 3 && sizeof(REAL) < sizeof(double); /* products stay in the range of float64 */
+    switch (n) {
+    case 2: NAME(det_of_2)(in, product, count); break;
+    case 3: narrow ? NAME(det_of_3)(in, product, count) : NAME(det_of)(in, product, 3, count); break;
+    case 4: NAME(det_of)(in, product, 4, count); break;
+    default: NAME(det_of)(in, product, n, count);
     }
+    memcpy(bits, product, sizeof bits);
+    for (Py_ssize_t i = 0; i < LANES; i++) { /* negative where an exponent is the least or the largest: no branches */
+        outside |= ((((bits[i] >> 52) & 0x7ff) + 1) & 0x7fe) - 1;
+        found[i] = (REAL)product[i];
+    }
+    if (outside < 0 && !narrow)
+        for (Py_ssize_t i = 0; i < LANES; i++)
+            if (!(fabs(product[i]) >= DBL_MIN && fabs(product[i]) <= DBL_MAX))
+                found[i] = (REAL)NAN;
+    memcpy(out, found, count * sizeof(REAL));
     return 1;
 }
 

@@ -242,6 +242,18 @@ def test_any_number_of_threads_gives_the_same_bits(team: int) -> None:
             assert have.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("size", [(70, 500, 300), (300, 200, 40)], ids=str)
+def test_the_number_of_processors_changes_no_bit(size: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It decides how large the blocks of a result are."""
+    avals = operands("ki,kj->ij", f32, *size)
+    arrays, found = [random_array(a, i) for i, a in enumerate(avals)], []
+    for count in (1, 2, 16):
+        monkeypatch.setattr(panels, "processors", lambda count=count: count)
+        program = compile_(module_of(avals, functools.partial(product, order="ki,kj->ij")), PASSES)
+        found += run(program, arrays)
+    assert len({x.tobytes() for x in found}) == 1
+
+
 @pytest.mark.parametrize("size", [(20, 137, 50), (3, 300, 60), (70, 300, 1), (97, 193, 129)], ids=str)
 @pytest.mark.parametrize("order", ["ik,kj->ij", "ik,jk->ij"])
 def test_the_width_of_registers_changes_no_bit(

@@ -27,7 +27,7 @@ def vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def batches(dtype: Any, most: int = small_matrices.MOST) -> Iterator[tuple[int, int, np.ndarray, float]]:
     """Sizes, random matrices, and what errors are allowed, for matrices that are not nearly singular."""
-    for n in (n for n in (*range(1, 10), 12, 15, 16, 17, 25, 32) if n <= most):
+    for n in (n for n in (*range(1, 10), 12, 15, 16, 17, 25, 32, 33, 64) if n <= most):
         for count in (4, 15, 16, 17, 40):
             yield n, count, rng.standard_normal((count, n, n)).astype(dtype), 200 * n * float(np.finfo(dtype).eps)
 
@@ -39,7 +39,7 @@ def near(found: np.ndarray, expected: np.ndarray, error: float) -> None:
 
 @pytest.mark.parametrize("dtype", KINDS)
 def test_cholesky(dtype: Any) -> None:
-    for n, _, x, error in batches(dtype):
+    for n, _, x, error in batches(dtype, small_matrices.MOST_ROOTED):
         a = (x @ x.swapaxes(1, 2) + np.eye(n)).astype(dtype)
         hidden = a + np.triu(np.full((n, n), np.nan, dtype), 1)  # the other triangle is not looked at
         found = small_matrices.cholesky(hidden)
@@ -141,6 +141,8 @@ def test_determinants(dtype: Any) -> None:
         near((found / np.where(scale > 0, scale, 1))[4:], (expected / np.where(scale > 0, scale, 1))[4:], error)
         assert found[1] == 0 and np.isnan(found[2])
         assert found[3] == (1 if a.shape[-1] == 1 else 0)
+    two = np.array([[[3, 5], [1.5, 2.5]], [[1 + 2**-23, 1], [1, 1 - 2**-23]]] * 20, np.float32)
+    assert small_matrices.det(two).tolist() == [0, -(2.0**-46)] * 20  # rounded once
     wide = np.broadcast_to(np.diag([1e30, 1e30, 1e-30, 1e-30]), (5, 4, 4)).astype(np.float32)
     np.testing.assert_allclose(small_matrices.det(wide), np.ones(5), rtol=1e-5)
 

@@ -142,6 +142,8 @@ class _Kernel:
         self.k, self.outputs, self._lo, self._hi = start_kernel(module, name, product.body)
         k, lane, line = self.k, channels.lane, channels.line
         self.dtype, self.lanes = compute_dtype(product.dtype), lanes_of(product.dtype)
+        if len(lane.variables) > 1 and lane.variables[-1][1] * 2 == self.lanes:
+            self.lanes //= 2  # of one group: what moves is one number for all lanes, and needs no shuffle
         self.depth = [Fused([v]) for v in product.depth.variables]
         self.count = rows_of(line.extent)
         self.width = self.lanes * (2 if has_wide_registers() else 1)

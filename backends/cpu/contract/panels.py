@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable
 
 from smelt.backends.contraction import Product
+from smelt.ir.host_threads import processors
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule, Memory
@@ -23,8 +24,10 @@ from .blocks import Blocks, Bounds
 from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
 from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
-#: Rows of a block of the result, bytes of its columns, and bytes of its depth in a tile.
-BLOCK_ROWS, COLUMN_BYTES, DEPTH_BYTES = 96, 512, 768
+#: Rows of a block of the result, bytes of its columns, and of both together: its sums lie in a cache.
+BLOCK_ROWS, COLUMN_BYTES, BLOCK_BYTES = 192, 2048, 192 * 1024
+#: Bytes of the depth in a tile; and of columns whose tile may be so much deeper as they are fewer.
+DEPTH_BYTES, FEW_COLUMNS = 768, 512
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
 
@@ -37,6 +40,11 @@ def build_panels(module: KernelModule, name: str, product: Product) -> Scheduled
     return _Panels(module, name, product).build()
 
 
+def is_enough(blocks: int) -> bool:
+    """Whether so many blocks keep all processors busy; each more fills the tiles of both operands once more."""
+    return blocks >= ENOUGH_BLOCKS or blocks % processors() == 0
+
+
 class _Panels(TiledKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
@@ -46,11 +54,11 @@ class _Panels(TiledKernel):
         self.vectors = 2 if has_wide_registers() and sides.columns.extent > self.lanes else 1
         self.width = self.lanes * self.vectors
         self.in_pairs = k.checks is None and suits_pairs(product)
-        most = BLOCK_ROWS * 2 if self.in_pairs else BLOCK_ROWS  # of half the bytes
+        wide = min(COLUMN_BYTES, BLOCK_BYTES // min(sides.rows.extent, BLOCK_ROWS)) // size
         for down, across in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
-            self.rows = Blocks.plan(rows, max(self.height, most // down), self.height)
-            self.columns = Blocks.plan(columns, max(self.width, COLUMN_BYTES // size // across), self.width)
-            if self.units >= ENOUGH_BLOCKS:
+            self.rows = Blocks.plan(rows, max(self.height, min(sides.rows.extent, BLOCK_ROWS) // down), self.height)
+            self.columns = Blocks.plan(columns, max(self.width, min(sides.columns.extent, wide) // across), self.width)
+            if is_enough(self.units):
                 break
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         depth = sides.merged(product.depth)
@@ -61,7 +69,7 @@ class _Panels(TiledKernel):
         # A block of columns that are to be turned has room of its own, unless it is made once.
         room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few else DEPTH_BYTES
         if self.source is not None:
-            room *= COLUMN_BYTES // self.dtype.size // wide
+            room *= FEW_COLUMNS // self.dtype.size // wide
         self.depth = Blocks.plan(depth, room // size, self.lanes)
         self.make_sums(tall, wide)
         left, right = sides.rows_along_depth is not False, sides.columns_along_depth is True
