@@ -209,7 +209,11 @@ class VectorKernel(MemoryKernel):
 
     def spread(self, x: Scalar) -> Scalar:
         """A scalar in all lanes."""
-        return Scalar(self, self.emit("vector.broadcast", [x], [self.type(x.dtype)]).result, x.dtype)
+        if x.known is not None:
+            return self.const(x.known, x.dtype)
+        found = Scalar(self, self.emit("vector.broadcast", [x], [self.type(x.dtype)]).result, x.dtype)
+        found.most = x.most
+        return found
 
     def load_vector(self, memory: Memory, offset: Scalar) -> Scalar:
         """As many neighbours from `offset` on as there are lanes. They are stored as they are held."""
