@@ -23,6 +23,7 @@ from smelt.passes.kernels.analysis import collect_reads, operand_reads
 
 from ..kernel import CpuKernel, Memory
 from .depth_lanes import Variable
+from .tables import Table, tables_of
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,14 @@ class Factors:
 
     Attributes:
         steps: from the core to the operand.
+        tables: by which the core can be looked up, maybe.
     """
 
     value: Value
     place: Coordinates
     steps: tuple[Step, ...]
     dtype: DType
+    tables: tuple[Table, ...]
 
     @staticmethod
     def of(product: Product, operand: Operand, inside: Sequence[Variable]) -> Factors | None:
@@ -84,7 +87,7 @@ class Factors:
             v = v.owner.operands[varying[0]]
         if all(len(step.op.operands) == 1 for step in steps):
             return None
-        return Factors(v, at, tuple(steps), dtype)
+        return Factors(v, at, tuple(steps), dtype, tuple(tables_of(product.body, v, at)))
 
     @property
     def has_offset(self) -> bool:
@@ -93,7 +96,8 @@ class Factors:
 
     def core(self, k: CpuKernel) -> Scalar:
         """The core where the loops stand."""
-        return k.value(self.value, self.place)
+        found = (table.look_up(k, self.dtype) for table in self.tables)
+        return next((x for x in found if x is not None), None) or k.value(self.value, self.place)
 
     def gain(self, k: CpuKernel) -> Scalar:
         """What the core is multiplied by."""
