@@ -187,6 +187,8 @@ class VectorKernel(MemoryKernel):
     def the_same(self, x: Scalar) -> Scalar:
         """The number that is in all lanes."""
         with self.vectors(0):
+            if x.known is not None:
+                return self.const(x.known, x.dtype)
             same = made_from(x.mlir, "vector.broadcast", self.type(x.dtype))
         if same is None:
             raise KernelError("an index for each lane")

@@ -98,7 +98,7 @@ def test_with_what_comes_behind(built: list[Product]) -> None:
 @pytest.mark.parametrize("form", [(64, 4, "affine"), (32, 4, "mxfp4")])
 def test_scales_that_are_not_finite(form: tuple[int, int, str], transpose: bool) -> None:
     """As where each weight is made by itself: infinity times a code of zero is NaN, and others are as ever."""
-    group, bits, mode = form
+    mode = form[-1]
     w, scales, *biases = (np.array(v) for v in smelt.quantize(_random(5, 256, 256), *form))
     if mode == "affine":
         scales[3, 1], scales[17, 0], biases[0][40, 2] = np.inf, np.nan, -np.inf

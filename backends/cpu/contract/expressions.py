@@ -224,8 +224,8 @@ class _Expressions(TiledKernel):
                 found[p] = k.fma(x, gains[p % self.width], found[p])
             for i in range(self.height if factors.has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))
-                for j, offset in enumerate(offsets):
-                    found[i * self.width + j] = k.fma(met, offset, found[i * self.width + j])
+                for p, offset in enumerate(offsets, i * self.width):
+                    found[p] = k.fma(met, offset, found[p])
         return found
 
     def _column(self, at: Scalar) -> Scalar:

@@ -76,15 +76,15 @@ class Factors:
         if dtype.kind != "f" or not product.rules.multiplies or not inside:
             return None
         v, at, steps, names = operand.value, operand.access.place, list[Step](), [name for name, _ in inside]
-        while v.owner is not None:
-            if only_moves(v.owner):
-                [(v, at)] = operand_reads(v.owner, at)
+        while (op := v.owner) is not None:
+            if only_moves(op):
+                [(v, at)] = operand_reads(op, at)
                 continue
-            varying = [i for i, u in enumerate(v.owner.operands) if _varies(product, u, at, names)]
-            if len(varying) != 1 or not _is_linear(v.owner, varying[0], dtype):
+            varying = [i for i, u in enumerate(op.operands) if _varies(product, u, at, names)]
+            if len(varying) != 1 or not _is_linear(op, varying[0], dtype):
                 break
-            steps.insert(0, Step(v.owner, varying[0], at))
-            v = v.owner.operands[varying[0]]
+            steps.insert(0, Step(op, varying[0], at))
+            v = op.operands[varying[0]]
         if all(len(step.op.operands) == 1 for step in steps):
             return None
         return Factors(v, at, tuple(steps), dtype, tuple(tables_of(product.body, v, at)))
@@ -96,8 +96,11 @@ class Factors:
 
     def core(self, k: CpuKernel) -> Scalar:
         """The core where the loops stand."""
-        found = (table.look_up(k, self.dtype) for table in self.tables)
-        return next((x for x in found if x is not None), None) or k.value(self.value, self.place)
+        for table in self.tables:
+            found = table.look_up(k, self.dtype)
+            if found is not None:
+                return found
+        return k.value(self.value, self.place)
 
     def gain(self, k: CpuKernel) -> Scalar:
         """What the core is multiplied by."""

@@ -14,7 +14,7 @@ What all elements of a word have in common, as a scale, is multiplied with a[i, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
@@ -228,7 +228,7 @@ class _PackedLines(TiledKernel):
 
         k.loop(None, zero, k.const(self.words, INDEX), words)
 
-    def _each_words(self, columns: Bounds, body) -> None:
+    def _each_words(self, columns: Bounds, body: Callable[[Scalar], None]) -> None:
         """Run `body` at every vector of words of a block, with its number there."""
         k, steps = self.k, {id(loop): step for loop, step in self.cut.loops}
         loops = self.columns.loops

@@ -74,18 +74,24 @@ def tables_of(body: Function, value: Value, place: Coordinates) -> Iterator[Tabl
         code = op.results[0]
         if code.dtype is not dtypes.uint32 or code not in reads or not isinstance(op.op, Elementwise):
             continue
-        numbers: list[Index] = []
-        behind = collect_reads(body.ops, [(value, place)], numbers, stop=lambda v, code=code: v is code)
-        if numbers or any(v in behind for v in body.arguments) or len(behind.get(code, ())) != 1:
+        behind = _between(body, code, value, place)
+        if any(v in behind for v in body.arguments) or len(behind.get(code, ())) != 1:
             continue
         entries = _evaluate([op for op in body.ops if op.results[0] in behind], code, value)
         if entries is not None:
             yield Table(code, next(iter(behind[code])), entries)
 
 
+def _between(body: Function, code: Value, value: Value, place: Coordinates) -> dict[Value, dict[Coordinates, None]]:
+    """What is read for an element of a value, down to that of a code; nothing where positions count besides."""
+    numbers: list[Index] = []
+    found = collect_reads(body.ops, [(value, place)], numbers, stop=lambda v: v is code)
+    return {} if numbers else found
+
+
 def _evaluate(ops: list[OpView], code: Value, value: Value) -> np.ndarray | None:
     """A value for each number that is a code; None where that cannot be told."""
-    found = {code: np.arange(ENTRIES, dtype=np.uint32)}
+    found: dict[Value, np.ndarray] = {code: np.arange(ENTRIES, dtype=np.uint32)}
     for op in ops:
         result = op.results[0]
         if result is code:
@@ -95,7 +101,7 @@ def _evaluate(ops: list[OpView], code: Value, value: Value) -> np.ndarray | None
         elif all(v in found for v in op.operands) and only_moves(op):
             found[result] = found[op.operands[0]]
         elif all(v in found for v in op.operands) and isinstance(op.op, Elementwise):
-            found[result] = op.op.reference(*(found[v] for v in op.operands), **op.attrs)
+            found[result] = np.asarray(op.op.reference(*(found[v] for v in op.operands), **op.attrs))
         else:
             return None
     return np.asarray(found[value], np.float32) if value in found else None
