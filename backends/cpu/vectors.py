@@ -187,6 +187,8 @@ class VectorKernel(MemoryKernel):
     def the_same(self, x: Scalar) -> Scalar:
         """The number that is in all lanes."""
         with self.vectors(0):
+            if x.known is not None:
+                return self.const(x.known, x.dtype)
             same = made_from(x.mlir, "vector.broadcast", self.type(x.dtype))
         if same is None:
             raise KernelError("an index for each lane")
@@ -209,7 +211,11 @@ class VectorKernel(MemoryKernel):
 
     def spread(self, x: Scalar) -> Scalar:
         """A scalar in all lanes."""
-        return Scalar(self, self.emit("vector.broadcast", [x], [self.type(x.dtype)]).result, x.dtype)
+        if x.known is not None:
+            return self.const(x.known, x.dtype)
+        found = Scalar(self, self.emit("vector.broadcast", [x], [self.type(x.dtype)]).result, x.dtype)
+        found.most = x.most
+        return found
 
     def load_vector(self, memory: Memory, offset: Scalar) -> Scalar:
         """As many neighbours from `offset` on as there are lanes. They are stored as they are held."""

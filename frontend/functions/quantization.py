@@ -377,6 +377,8 @@ def dequantized(
     if unit is not None:
         factors = factors * unit
     elements = (_from_fp8 if form.bits == 8 else _from_fp4)(codes, dtypes.float32)
+    if dtype is dtypes.bfloat16 and unit is None:  # exact, and so is the product: what is rounded last is seen in words
+        elements, factors = convert(elements, dtype), convert(factors, dtype)
     return reshape(convert(elements * factors[..., None], dtype), shape)
 
 

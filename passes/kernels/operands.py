@@ -21,7 +21,7 @@ from smelt.ir.builder import Function, OpView, Value
 from .analysis import is_pointwise, users_of
 
 #: Additions that an element may cost, as a kernel computes it once for each tile of the result.
-MOST_FLOPS = 18.0
+MOST_FLOPS = 20.0
 #: What costs more than this for fewer elements than the operand has is computed once, and read.
 CHEAP = 4.0
 #: Part of an operand's bytes that places to look up may add.

@@ -15,6 +15,7 @@ from .elements import build_elements, is_by_channel
 from .expressions import build_expressions, suits_expressions
 from .lines import build_lines, suits_lines
 from .order import in_memory_order
+from .packed_lines import build_packed_lines, suits_packed_lines
 from .panels import build_panels
 from .tiles import Sides, lanes_of
 
@@ -47,6 +48,8 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKe
         return build_expressions if suits_expressions(sides) else build_dots
     if suits_lines(sides):
         return build_lines
+    if suits_packed_lines(sides):
+        return build_packed_lines
     # A single row reads each column once: no tile is worth filling.
     wide = sides.rows.extent > 1 or sides.columns_along_depth
     return build_panels if wide and 2 * sides.columns.extent >= lanes_of(product.dtype) else build_elements

@@ -77,6 +77,11 @@ class DepthLanes:
         with k.along({name: Lane(places[:, i], multiples.get(name, 0)) for i, (name, _) in enumerate(self.lanes)}):
             yield
 
+    def start_inside(self, k: CpuKernel) -> None:
+        """Let the loops stand at the first element of a word."""
+        for variable in self.inside:
+            k.bind(Fused([variable]), k.const(0, INDEX))
+
     def each_inside(self, k: CpuKernel, body: Callable[[int], Any]) -> None:
         """Run `body` for every element of a word, one by one, with its number."""
         for n, places in enumerate(itertools.product(*(range(extent) for _, extent in self.inside))):

@@ -8,10 +8,13 @@ it is, in vectors, and the columns' elements never leave the registers.
             for c in columns:
                 y = element p of the words of column c
                 for r in rows: sum[r, c] = accumulate(sum[r, c], row[r, p], y)
+
+What all elements of a word have in common, as a scale, comes once behind them; see `factors`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
@@ -23,10 +26,13 @@ from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
+from .factors import Factors, is_not_finite
 from .tiles import Sides, TiledKernel, has_wide_registers, lanes_of, pitch_of
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
+#: Of more rows at once, sums fill the registers, and none are left for those of single words.
+FACTORED_ROWS = 4
 #: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
 MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
 #: Bytes of a block's rows.
@@ -88,6 +94,10 @@ class _Expressions(TiledKernel):
         self.line = pitch_of(self.depth.capacity * each, dtype)
         self.a = k.scratch(tall * self.line, dtype)
         self.tall = tall
+        few = depth.vectors > 1 and self.height <= FACTORED_ROWS
+        self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
+        if self.factors is not None and self.factors.has_offset:  # sums of a row's elements that meet one word
+            self.met = k.scratch(tall * self.line // depth.vectors + self.lanes, dtype)
 
     def trial(self) -> None:
         """One vector of a column, wherever it is."""
@@ -98,6 +108,20 @@ class _Expressions(TiledKernel):
         k.emit("func.return", [], [])
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
+        k, tall = self.k, self.k.const(self.tall, INDEX)
+        self._multiply(rows, columns)
+        if self.factors is None:
+            return
+
+        def again() -> None:
+            saved, self.factors = self.factors, None
+            with k.rolled():
+                self._multiply(rows, columns)
+            self.factors = saved
+
+        k.when(is_not_finite(k, self.sums, tall * self.pitch, self.lanes), again)
+
+    def _multiply(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
         self.start_sums(k.const(self.tall, INDEX))
         if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
@@ -122,9 +146,17 @@ class _Expressions(TiledKernel):
 
         def words(at: Scalar, carried: Sequence[Scalar]) -> Sequence[Scalar]:
             self.cut.each_element(k, lambda n: k.write(self.sides.row_operand.read(k), self.a, line + at + n))
+            if self.factors is not None and self.factors.has_offset:
+                with k.vectors(self.cut.count):
+                    parts = [k.load_vector(self.a, line + at + n * self.cut.count) for n in range(self.cut.vectors)]
+                    k.store_vector(functools.reduce(k.add, parts), self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
+
+    def _word(self, at: Scalar) -> Scalar:
+        """The place of a word of those whose elements are at a place in a line."""
+        return self.k.op("arith.divui", [at, self.k.const(self.cut.vectors, INDEX)], INDEX)
 
     def _walk(
         self, depth: Bounds, body: Callable[[Scalar, Sequence[Scalar]], Sequence[Scalar]], carries: Sequence[Scalar]
@@ -152,8 +184,9 @@ class _Expressions(TiledKernel):
         last = k.const(self.column.extent - 1, INDEX)
         columns = [k.op("arith.minui", [c + j, last], INDEX) for j in range(self.width)]
 
-        def words(at: Scalar, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-            sums = list(sums)
+        def words(at: Scalar, before: Sequence[Scalar]) -> Sequence[Scalar]:
+            with k.vectors(self.cut.count):
+                sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
             def element(n: int) -> None:
                 here = at + n * self.cut.count
@@ -164,7 +197,7 @@ class _Expressions(TiledKernel):
                         sums[p] = self.sides.accumulate(k, sums[p], left[i], right[j])
 
             self.cut.each_inside(k, element)
-            return sums
+            return sums if self.factors is None else self._with_factors(self.factors, r, columns, at, sums, before)
 
         with k.vectors(self.cut.count):
             start = [k.const(0, self.dtype)] * len(pairs)
@@ -173,8 +206,30 @@ class _Expressions(TiledKernel):
             place = (r + i) * self.pitch + (c - first) + j
             k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
 
+    def _with_factors(
+        self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
+        before: Sequence[Scalar],
+    ) -> Sequence[Scalar]:  # fmt: skip
+        """The sums before, and those of a vector of words by what these have in common."""
+        k, found = self.k, list(before)
+        gains, offsets = [], []
+        self.cut.start_inside(k)
+        for j in columns:
+            with k.at_position(self.column, j), self.cut.vector(k):
+                gains.append(factors.gain(k))
+                if factors.has_offset:
+                    offsets.append(factors.offset(k))
+        with k.vectors(self.cut.count):
+            for p, x in enumerate(sums):
+                found[p] = k.fma(x, gains[p % self.width], found[p])
+            for i in range(self.height if factors.has_offset else 0):
+                met = k.load_vector(self.met, self._word((r + i) * self.line + at))
+                for p, offset in enumerate(offsets, i * self.width):
+                    found[p] = k.fma(met, offset, found[p])
+        return found
+
     def _column(self, at: Scalar) -> Scalar:
-        """A vector of elements of a column."""
+        """A vector of elements of a column, or of what differs in them."""
         k, operand = self.k, self.sides.column_operand
         with k.at_position(self.column, at), self.cut.vector(k):
-            return k.value(operand.value, operand.access.place)
+            return k.value(operand.value, operand.access.place) if self.factors is None else self.factors.core(k)

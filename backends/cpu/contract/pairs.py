@@ -19,8 +19,8 @@ from ..kernel import CpuKernel, Memory
 from .blocks import Blocks, Bounds
 from .tiles import Tile, up_to
 
-#: Less depth, and fewer rows, are not worth tiles of pairs.
-SHORTEST_DEPTH, FEWEST_ROWS = 8, 4
+#: Less depth, and fewer rows, are not worth tiles of pairs; of what is computed there must be more rows.
+SHORTEST_DEPTH, FEWEST_ROWS, COMPUTED_ROWS = 8, 4, 32
 #: Elements of two lines that take turns at once, and the side of the squares of words that are turned.
 LANES, SQUARE = 32, 16
 #: Bits of absolute values, less one: those below are subnormal, and zero is above.
@@ -39,12 +39,13 @@ def has_bfloat16_pairs() -> bool:
 
 
 def suits_pairs(product: Product) -> bool:
-    """Whether both operands are arrays of bfloat16, or those as float32, and sums of products are wanted."""
+    """Whether both operands are of bfloat16, or such arrays as float32, and sums of products are wanted."""
     both = product.lhs, product.rhs
+    computed = any(o.source is None for o in both)
     return (
         has_bfloat16_pairs() and product.rules.multiplies and product.depth.extent >= SHORTEST_DEPTH
-        and min(product.rows.extent, product.columns.extent) >= FEWEST_ROWS
-        and all(o.source is not None and o.source[0].dtype is dtypes.bfloat16 for o in both)
+        and min(product.rows.extent, product.columns.extent) >= (COMPUTED_ROWS if computed else FEWEST_ROWS)
+        and all((o.source[0] if o.source is not None else o).dtype is dtypes.bfloat16 for o in both)
     )  # fmt: skip
 
 
