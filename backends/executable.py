@@ -168,6 +168,13 @@ def results_of(
         aliases: by a result's number that of the argument, or ("result", number).
     """
     found: list[Any] = [None if i in aliases else memory.empty(aval) for i, aval in enumerate(avals)]
+    return with_aliases(found, avals, arguments, aliases)
+
+
+def with_aliases(
+    found: list[Any], avals: Sequence[Aval], arguments: Sequence[Buffer], aliases: Mapping[int, int | tuple[str, int]]
+) -> list[Buffer]:
+    """Add the buffers of results that are an argument's memory, or another result's, to those of the others."""
     for i, source in aliases.items():
         shared = arguments[source] if isinstance(source, int) else found[source[1]]
         found[i] = shared.reshaped(avals[i])

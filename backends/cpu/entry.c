@@ -3,13 +3,14 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <limits.h>
 #include <stdint.h>
 #include <structmember.h>
 
 /* As in host.py: the number of members and the counter's address stand before the addresses of arrays. */
 #define TABLE 2
-/* Arguments and results of a program, at most. */
-#define MOST 64
+/* Arguments and results of a program whose table lies on the stack. */
+#define FEW 64
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -18,8 +19,8 @@ typedef struct {
     vectorcallfunc vectorcall;
     void (*function)(void **);
     Py_ssize_t arguments, results;
-    int keeps_lock;
-    PyObject *blanks; /* of the results; see `Buffer.blanks` */
+    int keeps_lock, wide; /* whether the function takes the addresses of all arrays as one array */
+    PyObject *blanks;     /* of the results; see `Buffer.blanks`. None: an argument's memory, or another result's */
 } Entry;
 
 static PyTypeObject *buffer_type;
@@ -88,17 +89,26 @@ static PyObject *made(PyObject *blank, uint64_t *address)
 static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t flags, PyObject *names)
 {
     Entry *self = (Entry *)callable;
-    uint64_t values[TABLE + MOST + 2];
-    void *pointers[TABLE + MOST + 2];
-    Py_ssize_t arrays = self->arguments + self->results, i = 0;
+    uint64_t few[TABLE + FEW + 3], *values = few;
+    void *few_pointers[TABLE + FEW + 2], **pointers = few_pointers;
+    Py_ssize_t arrays = self->arguments + self->results, n = TABLE + arrays + 2, i = 0;
     if (PyVectorcall_NARGS(flags) != 2 || names != NULL)
         return PyErr_Format(PyExc_TypeError, "a program takes buffers, and the address of its arena");
-    uint64_t *at = values + TABLE, arena = PyLong_AsUnsignedLongLong(given[1]);
+    uint64_t arena = PyLong_AsUnsignedLongLong(given[1]);
     if (arena == (uint64_t)-1 && PyErr_Occurred())
         return NULL;
     PyObject *inputs = PySequence_Tuple(given[0]), *outputs = NULL; /* a list might change meanwhile */
     if (inputs == NULL)
         return NULL;
+    if (arrays > FEW) {
+        values = PyMem_Malloc((size_t)(n + 1) * sizeof(uint64_t));
+        pointers = PyMem_Malloc((size_t)n * sizeof(void *));
+        if (values == NULL || pointers == NULL) {
+            PyErr_NoMemory();
+            goto done;
+        }
+    }
+    uint64_t *at = values + TABLE;
     if (PyTuple_GET_SIZE(inputs) != self->arguments) {
         PyErr_Format(PyExc_TypeError, "a program takes %zd buffers", self->arguments);
         goto done;
@@ -108,7 +118,10 @@ static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t f
             goto done;
     outputs = PyList_New(self->results);
     for (Py_ssize_t k = 0; outputs != NULL && k < self->results; k++) {
-        PyObject *buffer = made(PyTuple_GET_ITEM(self->blanks, k), at + i++);
+        PyObject *blank = PyTuple_GET_ITEM(self->blanks, k), *buffer;
+        at[i] = 0;
+        buffer = blank == Py_None ? Py_NewRef(Py_None) : made(blank, at + i);
+        i++;
         if (buffer == NULL)
             Py_CLEAR(outputs);
         else
@@ -120,8 +133,13 @@ static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t f
     values[1] = (uint64_t)(uintptr_t)(at + arrays + 1);
     at[arrays] = arena;
     at[arrays + 1] = 0;
-    for (i = 0; i < TABLE + arrays + 2; i++)
+    for (i = 0; i < n; i++)
         pointers[i] = values + i;
+    if (self->wide) { /* see `host.HostFunction.frame` */
+        values[n] = (uint64_t)(uintptr_t)at;
+        pointers[TABLE] = values + n;
+        pointers[TABLE + 1] = at + arrays;
+    }
     if (self->keeps_lock)
         self->function(pointers);
     else {
@@ -130,6 +148,10 @@ static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t f
         Py_END_ALLOW_THREADS
     }
 done:
+    if (values != few)
+        PyMem_Free(values);
+    if (pointers != few_pointers)
+        PyMem_Free(pointers);
     Py_DECREF(inputs);
     return outputs;
 }
@@ -138,18 +160,20 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long function;
     Py_ssize_t arguments;
-    int keeps_lock;
+    int keeps_lock, wide;
     PyObject *blanks;
-    if (!PyArg_ParseTuple(args, "KnpO!:Entry", &function, &arguments, &keeps_lock, &PyTuple_Type, &blanks))
+    if (!PyArg_ParseTuple(args, "KnppO!:Entry", &function, &arguments, &keeps_lock, &wide, &PyTuple_Type, &blanks))
         return NULL;
     if (buffer_type == NULL)
         return PyErr_Format(PyExc_TypeError, "Entry: nobody has called connect");
     Py_ssize_t results = PyTuple_GET_SIZE(blanks);
-    if (arguments < 0 || arguments > MOST || results > MOST - arguments)
+    if (arguments < 0 || arguments > INT_MAX || results > INT_MAX)
         return PyErr_Format(PyExc_ValueError, "Entry: %zd arguments and %zd results", arguments, results);
-    for (Py_ssize_t i = 0; i < results; i++)
-        if (!PyTuple_Check(PyTuple_GET_ITEM(blanks, i)) || PyTuple_GET_SIZE(PyTuple_GET_ITEM(blanks, i)) != 3)
-            return PyErr_Format(PyExc_TypeError, "Entry: a blank is an aval, a shape and a dtype");
+    for (Py_ssize_t i = 0; i < results; i++) {
+        PyObject *blank = PyTuple_GET_ITEM(blanks, i);
+        if (blank != Py_None && (!PyTuple_Check(blank) || PyTuple_GET_SIZE(blank) != 3))
+            return PyErr_Format(PyExc_TypeError, "Entry: a blank is an aval, a shape and a dtype, or None");
+    }
     Entry *self = (Entry *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
@@ -158,6 +182,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->arguments = arguments;
     self->results = results;
     self->keeps_lock = keeps_lock;
+    self->wide = wide;
     self->blanks = Py_NewRef(blanks);
     return (PyObject *)self;
 }
@@ -208,7 +233,7 @@ PyMODINIT_FUNC PyInit__entry(void)
     str_address = PyUnicode_InternFromString("address");
     no_arguments = PyTuple_New(0);
     PyObject *module = str_address == NULL || no_arguments == NULL ? NULL : PyModule_Create(&definition);
-    if (module == NULL || PyType_Ready(&EntryType) < 0 || PyModule_AddIntConstant(module, "MOST", MOST) < 0 ||
+    if (module == NULL || PyType_Ready(&EntryType) < 0 ||
         PyModule_AddObjectRef(module, "Entry", (PyObject *)&EntryType) < 0) {
         Py_XDECREF(module);
         return NULL;

@@ -16,7 +16,7 @@ from smelt.ir.settings import settings
 
 from ..buffer import Blank, Buffer
 
-#: ``run(inputs, arena)``, as `Program.run`; returns fresh buffers of the results.
+#: ``run(inputs, arena)``, as `Program.run`; returns fresh buffers of the results, and None for others.
 Run = Callable[[Sequence[Buffer], int], list[Buffer]]
 
 
@@ -34,15 +34,15 @@ def _native() -> Any:
 _found = _native()
 
 
-def entry(address: int, arguments: int, keeps_lock: bool, blanks: Sequence[Blank]) -> Run | None:
-    """What runs a function of machine code, which is not wide, on buffers; None without a module in C, or for too many
-    arrays.
+def entry(
+    address: int, arguments: int, keeps_lock: bool, wide: bool, blanks: Sequence[Blank | None]
+) -> Run | None:  # fmt: skip
+    """What runs a function of machine code on buffers; None without a module in C.
 
     Args:
         address: of the function. arguments: their number.
         keeps_lock: whether it is so short that Python's lock is kept.
-        blanks: of the results.
+        wide: whether it takes the addresses of all arrays as one array.
+        blanks: of the results; None of those that are an argument's memory, or another result's.
     """
-    if _found is None or arguments + len(blanks) > _found.MOST:
-        return None
-    return _found.Entry(address, arguments, keeps_lock, tuple(blanks))
+    return None if _found is None else _found.Entry(address, arguments, keeps_lock, wide, tuple(blanks))

@@ -9,7 +9,7 @@ from smelt.ir import profiling
 
 from ..buffer import Buffer, pool, scratch
 from ..device import Device
-from ..executable import Executable, results_of
+from ..executable import Executable, results_of, with_aliases
 from .description import EntryStep
 from .running import Program
 
@@ -24,8 +24,8 @@ class CpuExecutable(Executable):
         self._memory = device.memory
         self._blanks = Buffer.blanks(self.results)
         self._donatable = _donatable(program)
-        # Python's own way where results are arguments, or the memory that they lie in is looked at before
-        self._entry = None if self._aliases else program.entry(self._blanks)
+        #: Of programs for which nobody looks at the memory before.
+        self._entry = program.entry([None if i in self._aliases else blank for i, blank in enumerate(self._blanks)])
         if program.has_texts:
             self.texts["kernel"] = lambda: self.program.as_text("kernel")
             self.texts["llvm"] = lambda: self.program.as_text("llvm")
@@ -34,11 +34,11 @@ class CpuExecutable(Executable):
         entry = self._entry
         if entry is not None and profiling.active is None and not pool.limit:
             if not self.program.arena_bytes:
-                return entry(inputs, 0)
+                return with_aliases(entry(inputs, 0), self.results, inputs, self._aliases)
             address, keep = scratch(self.program.arena_bytes)
             found = entry(inputs, address)
             del keep
-            return found
+            return with_aliases(found, self.results, inputs, self._aliases)
         if self._aliases:
             outputs = results_of(self._memory, self.results, inputs, self._aliases)
         else:

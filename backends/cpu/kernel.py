@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from smelt.ir.index import Index
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.passes.rewrite import is_fusion
 
-from . import checks
+from . import alike, checks
 from .checks import Site
 from .hasty import is_small, leave_rolled, leave_scalar
 from .tangled import is_tangled
@@ -349,6 +349,7 @@ class KernelModule:
         self.bodies: dict[Any, str] = {}  #: functions for what several loops and branches run; see `native`
         self._private: dict[str, Any] = {}  #: those that only this module calls
         self._known: dict[str, str] = {}  #: from what functions are to their names
+        self._texts: dict[str, str] = {}  #: of the functions in `_known`, until `merged`
 
     def function(
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
@@ -391,7 +392,19 @@ class KernelModule:
         if found != name:
             del self._private[name]
             operation.erase()
+        else:
+            self._texts[name] = text
         return found
+
+    def merged(self, small: Set[str]) -> dict[str, alike.Merged]:
+        """Let functions that differ in numbers alone be one of them; what each is replaced by. None is `shared` later.
+
+        `small`: those whose launches are short.
+        """
+        codes = [alike.Code(name, text) for name, text in self._texts.items() if name in small - self.asking]
+        self._texts.clear()
+        self._known.clear()
+        return alike.merge(codes, self._private)
 
     def drop(self, name: str) -> None:
         """Erase a function that only this module calls, and that nobody calls yet."""

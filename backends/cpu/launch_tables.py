@@ -65,9 +65,10 @@ class Launch(NamedTuple):
     def numbers(self, arena: int) -> list[int]:
         """What a row says of it. `arena`: the arena's number among the addresses of a wide function."""
         if not self.wide:
-            return [offset for where, offset in self.operands if where == "arena"]
+            return [*(offset for where, offset in self.operands if where == "arena"), *self.step.numbers]
         places = [(at, 0) if where == "table" else (arena, at) for where, at in self.operands]
-        return [self.step.split.extent, self.grain, *(number for place in places for number in place)]
+        numbers = [number for place in places for number in place]
+        return [self.step.split.extent, self.grain, *numbers, *self.step.numbers]
 
 
 class Team(NamedTuple):
@@ -198,7 +199,7 @@ def emit_table(
                 if launch.wide:
                     call_wide(launch, start, me)
                 else:
-                    call(launch, operands, me)
+                    call(launch, operands, start, me)
                 k.emit("scf.yield", [], [])
 
     def placed(launch: Launch) -> Iterator[tuple[int | None, Any, Any]]:
@@ -216,9 +217,15 @@ def emit_table(
 
     members = k.const(1, INDEX) if team is None else team.members
 
-    def call(launch: Launch, operands: dict[tuple[int, Any], Any], me: Scalar) -> None:
+    def told(launch: Launch, start: Scalar) -> list[Scalar]:
+        last = 1 + len(launch.numbers(end))
+        columns = range(last - len(launch.step.numbers), last)
+        return [k.convert(look_up(start + column), dtypes.int64) for column in columns]
+
+    def call(launch: Launch, operands: dict[tuple[int, Any], Any], start: Scalar, me: Scalar) -> None:
         memrefs = [operands[c, kind] if c is not None else own for c, kind, own in placed(launch)]
-        k.call(launch.step.function, memrefs, *share(k, me, members, launch.step.split.extent, launch.grain))
+        range_ = share(k, me, members, launch.step.split.extent, launch.grain)
+        k.call(launch.step.function, memrefs, *range_, *told(launch, start))
 
     def call_wide(launch: Launch, start: Scalar, me: Scalar) -> None:
         addresses, memrefs = Memory(table[0], Aval((end + 1,), dtypes.int64)), []
@@ -226,6 +233,6 @@ def emit_table(
             first = k.read(addresses, k.convert(look_up(start + (3 + 2 * i)), INDEX))
             memrefs.append(k.at_address(first + k.convert(look_up(start + (4 + 2 * i)), dtypes.int64), kind))
         extent, grain = (k.convert(look_up(start + i), INDEX) for i in (1, 2))
-        k.call(launch.step.function, memrefs, *share(k, me, members, extent, grain))
+        k.call(launch.step.function, memrefs, *share(k, me, members, extent, grain), *told(launch, start))
 
     k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)

@@ -163,7 +163,7 @@ class Emitter(ControlEmitter):
                 self.k.when(elsewhere, run)
 
     def _run(self, step: ScheduledKernel, memrefs: Sequence[Any], waits: bool) -> None:
-        self._share(step.function, memrefs, step.split.extent, step.split.grain)
+        self._share(step.function, memrefs, step.split.extent, step.split.grain, step.numbers)
         if waits:
             self.wait()
 
@@ -178,11 +178,13 @@ class Emitter(ControlEmitter):
             return None
         return self.k.address_of(places[source].memref).ne(self.k.address_of(places[target].memref))
 
-    def _share(self, function: str, memrefs: Sequence[Any], extent: int, grain: int) -> None:
-        """Call a kernel for this member's part of its range."""
+    def _share(
+        self, function: str, memrefs: Sequence[Any], extent: int, grain: int, numbers: Sequence[int] = ()
+    ) -> None:
+        """Call a kernel for this member's part of its range. `numbers`: what it is told besides."""
         key = self.me.mlir, self.members.mlir, extent, grain
         lo, hi = self._once(key, lambda: share(self.k, self.me, self.members, extent, grain))
-        self.k.call(function, memrefs, lo, hi)
+        self.k.call(function, memrefs, lo, hi, *(self.k.const(n, int64) for n in numbers))
 
     def typed(self, place: Storage, aval: Aval) -> Any:
         """The memref of an array's elements, which must lie in the memory that it is a part of."""

@@ -121,6 +121,18 @@ class FunctionPlanner:
             self._bodies[name] = Body(function, planned_ops)
         return self._bodies[name]
 
+    def merge_alike(self) -> None:
+        """Let small kernels of what was planned that differ in numbers alone be one."""
+        kernels = [p for body in self._bodies.values() for p in body.planned_ops if p.kind == "kernel"]
+        large = {step.function for p in kernels if p.work >= SOLO_WORK for step in p.steps}
+        merged = self.module.merged({step.function for p in kernels for step in p.steps} - large)
+        for planned in kernels:
+            found = [(step, merged.get(step.function)) for step in planned.steps]
+            planned.steps = [
+                step if other is None else replace(step, function=other.function, numbers=other.numbers)
+                for step, other in found
+            ]
+
     def _plan_op(self, op: OpView, function: Function) -> PlannedOp:
         self.has_complex |= any(v.dtype.kind == "c" for v in (*op.operands, *op.results))
         if op.op.kind == "control":

@@ -75,6 +75,7 @@ class _Assembly:
         self._module.can_ask = team.together
         parts = FunctionPlanner(self._module, found)
         main = parts.body("main")
+        parts.merge_alike()
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
         self.has_long = parts.has_long or bool(self._module.asking)
         #: In a table there is no place for reports.

@@ -118,11 +118,12 @@ class Program:
             len(self._main.steps) == 1 and isinstance(self._main.steps[0], int)
         )
 
-    def entry(self, blanks: Buffers[Blank]) -> Run | None:
+    def entry(self, blanks: Buffers[Blank | None]) -> Run | None:
         """What runs it and makes its results, if that is one call by this thread; see `entry`."""
-        if not self._is_one_call or self._main.unforked or self.description.functions["main"].wide:
+        if not self._is_one_call or self._main.unforked:
             return None
-        return entry(self._main.steps[0], len(self.arguments), self._main.keep_lock, blanks)
+        wide = self.description.functions["main"].wide
+        return entry(self._main.steps[0], len(self.arguments), self._main.keep_lock, wide, blanks)
 
     def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
         """Run on buffers (``.address``); outputs that are aliases are not touched."""

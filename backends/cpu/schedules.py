@@ -26,6 +26,7 @@ class ScheduledKernel:
     operands: list[Any]  #: values of the body, or (offset in the scratch, aval)
     copies: bool = False  #: whether it copies what a scatter updates, and does nothing else
     in_place: Sequence[tuple[int, int]] = ()  #: arguments and results of the body that may be one memory
+    numbers: Sequence[int] = ()  #: what the function is told besides; see `alike`
 
 
 def start_kernel(

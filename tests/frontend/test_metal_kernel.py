@@ -175,6 +175,25 @@ def test_element_types(dtype: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_arithmetic_of_a_type_has_that_type(dtype: str) -> None:
+    """As in Metal, also beside integers: both sides of `?:` are of one type. It is rounded after each operation."""
+    source = """
+        uint i = thread_position_in_grid.x;
+        auto halved = i % 2 ? x[i] / 2 : x[i];
+        auto changed = i % 3 ? 1 - x[i] * x[i] : -halved;
+        static_assert(sizeof(changed) == sizeof(x[0]), "another type");
+        out[i] = i < 4 ? changed : +x[i];
+    """
+    x = smelt.array([0.0, 1.125, 2.1, -100.3, 7.0]).astype(smelt.ir.dtypes.by_name(dtype))
+    [found] = call(square(source=source), x)
+    i = smelt.arange(5)
+    changed = smelt.where(i % 3 == 0, -smelt.where(i % 2 == 1, x / 2, x), 1 - smelt.stop_gradient(x * x))
+    for have, want in zip(found.tolist(), smelt.where(i < 4, changed, x).tolist(), strict=True):
+        assert have == pytest.approx(want, rel=1e-6 if dtype == "float32" else 0, abs=0)
+
+
+@needs_compiler
 def test_complex_numbers_have_two_parts() -> None:
     source = "uint i = thread_position_in_grid.x; out[i] = complex64_t(x[i].imag, x[i].real);"
     [found] = call(square(source=source), [1 + 2j, -3j])

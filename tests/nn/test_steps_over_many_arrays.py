@@ -13,7 +13,7 @@ from smelt import optimizers
 from smelt.utils import tree_map
 
 COUNT = 204
-#: Vectors and matrices of many sizes; of those that sum along rows each size has code of its own.
+#: Vectors and matrices of many sizes.
 MANY = [(3 + i % 37,) if i % 2 else (3 + i % 37, 2 + i % 3) for i in range(COUNT)]
 FEW = [(8,) if i % 2 else (8, 6) for i in range(COUNT)]
 
@@ -54,3 +54,10 @@ def test_steps_with_sums_and_products(name: str) -> None:
     """As much code for each shape of array, however many arrays there are."""
     tables, kernels = code_of_step(OTHERS[name](), FEW)
     assert tables <= 1 and kernels <= 12
+
+
+@pytest.mark.parametrize("name, most", [("LAMB", 6), ("Adafactor", 32), ("Muon", 36)])
+def test_sums_and_products_of_many_sizes(name: str, most: int) -> None:
+    """Sizes are numbers that the code is told, where the code is the same else."""
+    tables, kernels = code_of_step(OTHERS[name](), MANY)
+    assert tables == 1 and kernels <= most

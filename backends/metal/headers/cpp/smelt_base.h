@@ -172,7 +172,7 @@ template <class T> constexpr bool native = integral<T> || same<T, float> || same
 }  // namespace smelt
 
 struct bfloat;
-// Arithmetic of half is rounded to half after each operation; bfloat's is float's.
+// Arithmetic of half and of bfloat is rounded after each operation; an integer beside one of them becomes one, too.
 struct half {
   ushort code;
   half() = default;
@@ -216,13 +216,13 @@ typedef bfloat bfloat16_t;
   SMELT_FUNCTION constexpr half operator op(U a, half b) { return half(float(half(a)) op float(b)); }
 SMELT_HALF(+) SMELT_HALF(-) SMELT_HALF(*) SMELT_HALF(/)
 #define SMELT_BFLOAT(op) \
-  SMELT_FUNCTION constexpr float operator op(bfloat a, bfloat b) { return float(a) op float(b); } \
+  SMELT_FUNCTION constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
   SMELT_FUNCTION constexpr float operator op(bfloat a, float b) { return float(a) op b; } \
   SMELT_FUNCTION constexpr float operator op(float a, bfloat b) { return a op float(b); } \
   template <class U, smelt::when_t<smelt::integral<U>, int> = 0> \
-  SMELT_FUNCTION constexpr float operator op(bfloat a, U b) { return float(a) op float(b); } \
+  SMELT_FUNCTION constexpr bfloat operator op(bfloat a, U b) { return bfloat(float(a) op float(bfloat(b))); } \
   template <class U, smelt::when_t<smelt::integral<U>, int> = 0> \
-  SMELT_FUNCTION constexpr float operator op(U a, bfloat b) { return float(a) op float(b); }
+  SMELT_FUNCTION constexpr bfloat operator op(U a, bfloat b) { return bfloat(float(bfloat(a)) op float(b)); }
 SMELT_BFLOAT(+) SMELT_BFLOAT(-) SMELT_BFLOAT(*) SMELT_BFLOAT(/)
 #undef SMELT_BFLOAT
 #undef SMELT_HALF
@@ -230,6 +230,8 @@ SMELT_FUNCTION constexpr half operator-(half a) { return half(-float(a)); }
 SMELT_FUNCTION constexpr half operator+(half a) { return a; }
 SMELT_FUNCTION constexpr half operator""h(long double x) { return half(float(x)); }
 SMELT_FUNCTION constexpr half operator""H(long double x) { return half(float(x)); }
+SMELT_FUNCTION constexpr bfloat operator-(bfloat a) { return bfloat(-float(a)); }
+SMELT_FUNCTION constexpr bfloat operator+(bfloat a) { return a; }
 SMELT_FUNCTION constexpr bfloat operator""bf(long double x) { return bfloat(float(x)); }
 
 template <class To, class From>
