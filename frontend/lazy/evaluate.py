@@ -32,10 +32,10 @@ from .graph import (
     state,
 )
 from .no_values import no_value
-from .pieces import Piece, executables, piece_of, plain_piece, rolled_piece
 from .results import as_buffer
 from .rolled import Rolled
 from .steps import Plan, plan, walking
+from .subgraphs import Subgraph, executables, plain_subgraph, rolled_subgraph, subgraph_of
 from .work import work
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class _Known:
             elif self.structure.rests(tiers.fewest(order), found.seconds):
                 return True
             else:
-                self.ops = tiers.count(rolled_piece(order, found.kept())[0])
+                self.ops = tiers.count(rolled_subgraph(order, found.kept())[0])
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -297,7 +297,7 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
     roots = {n for n, _ in request.refs}
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
-    loops = None if has_calls or len(order) <= MAX_NODES else rolled_piece(order, keep)
+    loops = None if has_calls or len(order) <= MAX_NODES else rolled_subgraph(order, keep)
     if not has_calls and (loops is None or len(loops[0]) <= MAX_NODES):
         held.clear()
         roots.clear()
@@ -444,7 +444,7 @@ def _run_tiered(
     order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None, loops: Rolled | None
 ) -> None:
     """Run a piece op by op, until its program pays."""
-    graph = piece_of(order, keep, device, False, loops)
+    graph = subgraph_of(order, keep, device, False, loops)
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
@@ -482,12 +482,12 @@ def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met:
     """Run a piece on a device whose memory is its own by a plan, until its program pays; see `changing`."""
     if device.strided is None or not direct.can_run(order):
         return False
-    plain = plain_piece(order, keep, device)
+    plain = plain_subgraph(order, keep, device)
 
     def has_program() -> bool:
         if not met.may_have_program:
             return False
-        graph = piece_of(order, keep, device, False)
+        graph = subgraph_of(order, keep, device, False)
         met.may_have_program = executables.get(graph.key) is not None or graph.find(device) is not None
         return met.may_have_program
 
@@ -504,7 +504,7 @@ def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met:
     return True
 
 
-def _without_sizes(graph: Piece, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
+def _without_sizes(graph: Subgraph, ops: int, device: Device, structure: tiers.Structure) -> OpProgram | None:
     """The program of a graph of so many ops with kernels for all sizes, where that pays."""
     if settings.tier != "strided" and not tiers.groups_pay(structure.measures(graph.body)[1], ops, structure.spent):
         return None
@@ -514,7 +514,7 @@ def _without_sizes(graph: Piece, ops: int, device: Device, structure: tiers.Stru
 
 def _run_program(order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool = False) -> None:
     """Run a piece as one program."""
-    graph = piece_of(order, keep, device, small)
+    graph = subgraph_of(order, keep, device, small)
     _give_buffers(keep, graph.run(graph.program(device, small)))
 
 

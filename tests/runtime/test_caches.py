@@ -66,7 +66,7 @@ KEPT = {
     "frontend/lazy/evaluate.py _waiting": "the threads there are",
     "frontend/lazy/rolled.py searched": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/steps.py _prepared": "10,000 steps",
-    "frontend/lazy/pieces.py executables": "settings.cache_size, settings.cache_bytes",
+    "frontend/lazy/subgraphs.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",
     "frontend/lazy/recorded.py _bodies": "settings.cache_size, settings.cache_bytes",

@@ -17,7 +17,7 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, families, pieces, strided, tiered, tiers
+from smelt.lazy import direct, evaluate, families, strided, subgraphs, tiered, tiers
 from smelt.lazy.evaluate import executables
 from smelt.lazy.graph import topological
 from smelt.lazy.programs import program_of
@@ -215,7 +215,7 @@ def compiled_after(runs: int) -> list[bool]:
 
 def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(pieces, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(subgraphs, "program_in_background", lambda *_: None)
     assert first_compiled(5) in (2, 3)  # 0.4 + 0.4 + the next 0.4 are more than 1
 
 
@@ -233,7 +233,7 @@ def test_a_program_comes_from_another_process(monkeypatch: pytest.MonkeyPatch, c
             return program_of(*self.graph) if comes else None
 
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(pieces, "program_in_background", Pending)
+    monkeypatch.setattr(subgraphs, "program_in_background", Pending)
     assert first_compiled(8) in (4, 5)
 
 
@@ -534,7 +534,7 @@ def test_where_a_program_is_asked_for_the_first_step_is_one_too() -> None:
 @pytest.mark.tier("auto")
 def test_repetitions_are_looked_for_when_a_compile_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[int] = []
-    monkeypatch.setattr(evaluate, "rolled_piece", lambda *args: searched.append(0))
+    monkeypatch.setattr(evaluate, "rolled_subgraph", lambda *args: searched.append(0))
     x = smelt.array(np.arange(4.0, dtype=np.float32))
     for i in range(200):
         x = smelt.sin(x) + i % 7

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 executables = LruCache(weigh=lambda program: program.nbytes)
 
 
-class Piece(NamedTuple):
+class Subgraph(NamedTuple):
     """A piece of the graph as a function: what a program is made of and found by."""
 
     key: Any
@@ -63,29 +63,29 @@ class Piece(NamedTuple):
         return program_in_background(self.inputs, self.body, self.outputs, device)
 
 
-def piece_of(
+def subgraph_of(
     order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool, loops: Rolled | None = None
-) -> Piece:
+) -> Subgraph:
     """A piece with loops in place of repetitions; `keep`: the nodes that are wanted."""
-    body, outputs, structure = loops or rolled_piece(order, keep)
+    body, outputs, structure = loops or rolled_subgraph(order, keep)
     return function_of(body, outputs, device, small, structure)
 
 
-def plain_piece(order: Sequence[Node], keep: Iterable[Node], device: Device) -> Piece:
+def plain_subgraph(order: Sequence[Node], keep: Iterable[Node], device: Device) -> Subgraph:
     """A piece as it was recorded."""
     return function_of(snapshot(order), results_of(keep), device)
 
 
 def function_of(
     body: Sequence[RecordedNode], outputs: list[Ref], device: Device, small: bool = False, structure: Any = None
-) -> Piece:
+) -> Subgraph:
     """Nodes as a piece. `structure`: its `structure_key`, if that is known."""
     inputs = inputs_of(body)
     structure = structure or structure_key(inputs, body, outputs)
-    return Piece((structure, device.name, small, settings.of_programs), inputs, body, outputs)
+    return Subgraph((structure, device.name, small, settings.of_programs), inputs, body, outputs)
 
 
-def rolled_piece(order: Sequence[Node], keep: Iterable[Node]) -> Rolled:
+def rolled_subgraph(order: Sequence[Node], keep: Iterable[Node]) -> Rolled:
     """A piece of the graph with loops in place of repetitions."""
     return rolled_with_key(snapshot(order), results_of(keep), by_value=True)
 
