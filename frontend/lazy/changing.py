@@ -26,27 +26,34 @@ from .work import work
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
 #: kernels of a plan, several at once; and before any was, to load the compiler and the device's libraries besides.
 PATIENCE, FIRST = 0.3, 1.5
+#: Processor seconds that a plan of new sizes takes for each op: what takes less on the host stays there.
+OP = 2e-5
 
 
 class Met:
     """What is known of graphs that have the same ops in the same order, whatever their sizes.
 
     Attributes:
-        spent: processor seconds that they have taken on the host.
+        spent, least: processor seconds that they have taken on the host, all together and in the quickest run.
         is_on_device: whether they run on the device, although all that they read may come to the host.
         may_have_program: whether one of them may have a program, in this process or on disk.
     """
 
-    __slots__ = ("is_on_device", "may_have_program", "spent")
+    __slots__ = ("is_on_device", "least", "may_have_program", "spent")
 
     def __init__(self) -> None:
-        self.spent, self.is_on_device, self.may_have_program = 0.0, False, True
+        self.spent, self.least, self.is_on_device, self.may_have_program = 0.0, float("inf"), False, True
+
+    def took(self, seconds: float) -> None:
+        """One of them has run on the host."""
+        self.least = min(self.least, seconds)
+        self.spent += seconds
 
     def moves(self, order: Sequence[Node], device: Device) -> bool:
         """Whether they had better run on the device from now on. `order`: one of them."""
-        expected = 0.0 if self.spent else tiers.op_by_op_seconds(order)
-        if self.spent + expected >= (PATIENCE if is_loaded(device) else FIRST) and work(order) >= settings.small_work:
-            self.is_on_device = True
+        expected = self.least if self.spent else tiers.op_by_op_seconds(order)
+        if self.spent + expected >= (PATIENCE if is_loaded(device) else FIRST):
+            self.is_on_device = expected >= OP * tiers.count(order) and work(order) >= settings.small_work
         return self.is_on_device
 
 

@@ -424,7 +424,7 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     start = time.thread_time()
     _run_here(request, order, keep, device, tier, work(order) < settings.small_work, loops)
     if met is not None:
-        met.spent += time.thread_time() - start
+        met.took(time.thread_time() - start)
 
 
 def _run_here(

@@ -11,9 +11,10 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import products
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 from smelt.ir.settings import override
-from smelt.lazy import device_plan, fragments, tiers
+from smelt.lazy import changing, device_plan, fragments, tiers
 from smelt.lazy.arrays import emit
 
 from .fake_blas import FakeBlas
@@ -197,3 +198,43 @@ def test_updates_outside_are_dropped() -> None:
         operands = [held, smelt.array(updates), smelt.array(indices)]
         found = emit(scatter, operands, {"axes": (0,), "mode": "add"})
         np.testing.assert_array_equal(np.array(found), scatter.reference(x, updates, indices, axes=(0,), mode="add"))
+
+
+def test_what_takes_long_on_the_host_moves_to_the_device(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any size, although all that it reads is near; what takes little stays, however often it runs."""
+    monkeypatch.setattr(tiers, "MOST_FETCHED", 1 << 24)
+    monkeypatch.setattr(tiers, "op_by_op_seconds", lambda order: 0.0)
+    monkeypatch.setattr(changing, "FIRST", 0.02)
+    monkeypatch.setattr(changing, "PATIENCE", 0.02)
+    monkeypatch.setattr(changing.Met, "took", took := _Took(changing.Met.took))
+    w = numbers(16, 16)
+    for seconds, moved in ((0.015, True), (1e-6, False)):
+        changing._met.clear()
+        took.seconds = seconds
+        for rows in range(2, 8):
+            fake.launches.clear()
+            x = numbers(rows, 16)
+            np.testing.assert_allclose(np.array(layer(smelt.array(x), smelt.array(w))), expected(x, w), 1e-5, 1e-6)
+        assert bool(fake.launches) == moved
+
+
+class _Took:
+    """A run on the host takes so many seconds."""
+
+    def __init__(self, took: Any):
+        self.took, self.seconds = took, 0.0
+
+    def __get__(self, met: Any, owner: Any) -> Any:
+        return lambda seconds: self.took(met, self.seconds)
+
+
+def test_a_plan_that_takes_too_much_memory_is_a_program(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_memory(*args: Any) -> None:
+        raise OutOfMemoryError("the GPU could not allocate")
+
+    monkeypatch.setattr(device_plan.DevicePlan, "run", out_of_memory)
+    w = numbers(16, 16)
+    weights = on_device(w)
+    for rows in (3, 4, 4):
+        x = numbers(rows, 16)
+        np.testing.assert_allclose(np.array(layer(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
