@@ -79,7 +79,7 @@ def run(framework: str, name: str, limit: float, scale: float = 1.0) -> dict[str
         times, last = timed(program.run(names, Run(steps, again)), limit)
         used = processor_seconds(not program.starts_others) - cpu
         if not again and last is not None and len(times) == steps:
-            value = float(np.array(last.cpu() if framework == "torch" else last))
+            value = float(np.array(last.cpu() if hasattr(last, "cpu") else last))
         grown = memory() - before
         runs.append({"seconds": sum(times), "cpu": used, "longest": max(times), "steps": len(times), "memory": grown})
         if made is not None:
