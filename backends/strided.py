@@ -84,6 +84,10 @@ class StridedKernels(Protocol):
         """
         ...
 
+    def sent(self, tables: Sequence[np.ndarray]) -> list[Buffer]:
+        """Tables as buffers of the device."""
+        ...
+
     def prepare(self, kernels: Sequence[Executable]) -> None:
         """Make kernels ready to run, several at once where that is quicker."""
         ...

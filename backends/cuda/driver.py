@@ -252,6 +252,11 @@ class Event:
         enter()
         call("cuStreamWaitEvent", stream, self._handle, 0)
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether all before it has run. False where that failed: `wait` says so."""
+        return bool(driver_library().cuEventQuery(self._handle) == 0)
+
     def wait(self) -> None:
         """Waits for it, in such a way that Ctrl-C is noticed. Raises DeviceError if a kernel before it failed."""
         _wait(lambda: driver_library().cuEventQuery(self._handle))

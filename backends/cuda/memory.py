@@ -110,6 +110,21 @@ class CudaBlock:
         return dlpack.capsule_of(aval, *place, block, done, versioned=versioned, copied=copy)
 
 
+class _Part(transfers.Memory):
+    """Bytes of a block, which lives as long."""
+
+    def __init__(self, block: CudaBlock, offset: int, nbytes: int) -> None:
+        self.address, self.nbytes, self._block = block.address + offset, nbytes, block
+
+    def free(self) -> None:
+        """Nothing: the block goes back to the pool by itself."""
+
+
+def part_of(block: CudaBlock, offset: int, nbytes: int) -> CudaBlock:
+    """So many bytes of a block."""
+    return CudaBlock(_Part(block, offset, nbytes), nbytes)
+
+
 class _Foreign(transfers.Memory):
     """Another library's bytes."""
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
+from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.settings import settings
@@ -12,13 +16,14 @@ from smelt.ir.strided_layout import StridedLayout
 from ..buffer import Buffer
 from ..executable import Executable
 from ..gpu.executable import GpuExecutable
+from ..gpu.launches import ALIGNMENT
 from ..gpu.library import Matrix, MatrixProduct
 from ..gpu.program import DeviceSegment
 from ..gpu.strided import Kernels
 from ..strided import StridedKernels
 from . import installed
 from .executable import compile_ahead
-from .memory import MEMORY
+from .memory import MEMORY, part_of
 
 
 class LibraryProduct(Executable):
@@ -52,6 +57,16 @@ class _CudaKernels(Kernels):
         if not (settings.libraries and installed.LIBRARY.takes(step)):
             return None
         return LibraryProduct(step, [aval for aval, _ in operands], dtype)
+
+    def sent(self, tables: Sequence[np.ndarray]) -> list[Buffer]:
+        """By one copy, as parts of one block: a block for each takes longer than to plan."""
+        buffers = super().sent(tables)
+        starts = [0, *itertools.accumulate(-(-b.aval.nbytes // ALIGNMENT) * ALIGNMENT for b in buffers)]
+        whole = np.zeros(starts[-1], np.uint8)
+        for start, x in zip(starts, tables):
+            whole[start : start + x.nbytes] = x.view(np.uint8)
+        block = MEMORY.adopt(Buffer.of(whole, Aval(whole.shape, dtypes.uint8))).home
+        return [Buffer.at(b.aval, part_of(block, start, b.aval.nbytes)) for start, b in zip(starts, buffers)]
 
     def prepare(self, kernels: Sequence[Executable]) -> None:
         missing = [k for k in kernels if isinstance(k, GpuExecutable) and not k.is_prepared]

@@ -17,6 +17,8 @@ from . import driver
 
 #: Pinned bytes for each way, and those that are copied at a time while others are on the bus.
 RING_BYTES, PART_BYTES = 32 << 20, 8 << 20
+#: Parts that are lent at a time, about, and at most: small ones would be many, and each is looked at.
+FEW_LENT, MOST_LENT = 32, 512
 #: Seconds that one thread of the host takes for a byte, about, where pages are new.
 _SECONDS = 4e-10
 
@@ -80,6 +82,10 @@ class Ring:
 
     def lend(self, place: int, length: int) -> driver.Event:
         """Let a part be the GPU's until all that has been launched so far has run; the event that says so."""
+        while len(self._lent) > MOST_LENT:
+            self._lent.popleft().event.wait()
+        while len(self._lent) > FEW_LENT and self._lent[0].event.is_reached:
+            self._lent.popleft()
         event, start = driver.Event(timed=False), place - self.address
         event.record()
         self._lent.append(_Lent(start, start + length, event))

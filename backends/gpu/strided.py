@@ -97,6 +97,9 @@ class Kernels:
     ) -> DeviceBinding | None:  # fmt: skip
         return bind_scatter(mode, count, window, strides, places)
 
+    def sent(self, tables: Sequence[np.ndarray]) -> list[Buffer]:
+        return [Buffer.of(x, Aval(x.shape, dtypes.of(x.dtype))) for x in tables]
+
     def prepare(self, kernels: Sequence[Executable]) -> None:
         for kernel in kernels:
             kernel.prepare()

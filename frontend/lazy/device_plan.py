@@ -33,7 +33,7 @@ from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
 
 from .as_groups import WAYS, Product, copy_of, scatter_text
-from .fragments import Fragment, Launch, Placed, Recorder, constants, fragments, key_of
+from .fragments import Fragment, Launch, Placed, Recorder, Table, constants, fragments, key_of
 from .static_keys import attribute_key
 from .strided import Kernel, StridedProgram, StridedStep, kernels
 
@@ -123,7 +123,8 @@ class DevicePlan:
                     held[i] = buffer
             else:
                 read, written = ([self._buffer(held, i) for i in numbers] for numbers in (step.read, step.written))
-                launch(program, [step.table, *read], written)
+                assert step.table.buffer is not None
+                launch(program, [step.table.buffer, *read], written)
             for i in step.dead:
                 held[i] = None
         return [self._buffer(held, x.memory).reshaped(x.aval) for x in self._results]
@@ -153,7 +154,7 @@ class DevicePlan:
         return Placed(found.memory, aval.with_shape(x.shape), StridedLayout(0, tuple(strides)))
 
     def _make_kernels(self) -> None:
-        """Compile what is missing, all at once."""
+        """Compile and send what is missing, all at once."""
         kernels = {id(step.program): step.program for step in self.steps if isinstance(step.program, Kernel)}
         with explain.because(_REASON):
             for kernel in kernels.values():
@@ -163,6 +164,11 @@ class DevicePlan:
             step.program.executable if isinstance(step.program, Kernel) else step.program for step in self.steps
         ]
         self._kernels.prepare(list({id(x): x for x in self._executables}.values()))
+        tables = {id(step.table): step.table for step in self.steps if step.table is not None}
+        unsent = [table for table in tables.values() if table.buffer is None]
+        sent = self._kernels.sent([table.numbers for table in unsent]) if unsent else []
+        for table, buffer in zip(unsent, sent):
+            table.buffer = self._device.memory.adopt(buffer)
 
     def _kept_constant(self, x: np.ndarray, aval: Aval) -> Buffer:
         """A constant on the device, which plans share if it is small."""
@@ -392,9 +398,7 @@ class DevicePlan:
         device = self._device
         name = (text, binding.layout, device.name, settings.of_programs)
         kernel = kernels.get_or_make(name, lambda: Kernel(with_layout(text, binding.layout), ops, device))
-        table = Buffer.of(binding.table, Aval(binding.table.shape, dtypes.of(binding.table.dtype)))
-        table = device.memory.adopt(table)
-        self.steps.append(Launch(kernel, table, _memories(read), _memories(written)))
+        self.steps.append(Launch(kernel, Table(binding.table), _memories(read), _memories(written)))
 
 
 def _memories(arrays: Iterable[Placed]) -> tuple[int, ...]:

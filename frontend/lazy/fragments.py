@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from smelt.backends.strided import Laid
 from smelt.ir.aval import Aval
 from smelt.ir.strided_layout import StridedLayout
@@ -28,6 +30,20 @@ class Placed(NamedTuple):
         return Laid(self.place, full)
 
 
+class Table:
+    """The numbers that a kernel for all sizes is told.
+
+    Attributes:
+        numbers: on the host. buffer: on the device, as soon as a plan is ready to run.
+    """
+
+    __slots__ = ("buffer", "numbers")
+
+    def __init__(self, numbers: np.ndarray):
+        self.numbers = numbers
+        self.buffer: Buffer | None = None
+
+
 class Launch(NamedTuple):
     """A step of a plan.
 
@@ -39,7 +55,7 @@ class Launch(NamedTuple):
     """
 
     program: Executable | Kernel
-    table: Buffer | None
+    table: Table | None
     read: tuple[int, ...]
     written: tuple[int, ...]
     dead: tuple[int, ...] = ()

@@ -401,3 +401,16 @@ def test_parts_compile() -> None:
     assert len(set(found.values())) == 2
     for name, source in found.items():
         assert name.encode() in compiler.compile_cubin(source)
+
+
+def test_small_copies_leave_few_events(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are before the ring comes round, and whether the GPU has come to them or not."""
+    transfers.ring.cache_clear()
+    way = transfers.ring(to_gpu=True)
+    block = memory.MEMORY.block(1 << 16)
+    x = np.arange(64, dtype=np.float32)
+    for busy in (False, True):
+        monkeypatch.setattr(driver.Event, "is_reached", not busy)
+        for i in range(1000):
+            block.memory.write(x.ctypes.data, x.nbytes, x.nbytes * (i % 100))
+        assert len(way._lent) <= (transfers.MOST_LENT + 1 if busy else transfers.FEW_LENT + 1)
