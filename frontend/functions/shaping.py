@@ -163,7 +163,7 @@ def expand_dims(a: ArrayLike, /, axis: Axes, *, stream: StreamOrDevice = None) -
         axis: an int, or several.
 
     Raises:
-        ShapeError: a place that the result does not have, or one twice.
+        ShapeError: a place that the result does not have, or one twice. ArgumentTypeError: no place.
 
     >>> import smelt
     >>> smelt.expand_dims(smelt.ones((2, 3)), (0, -1)).shape
