@@ -222,33 +222,90 @@ class _OneElement(RowBuilder):
         return column(self.bounds[0], *starts)
 
 
-def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel, Aval, list[Aval]]:
-    """The kernel of a strided module's ``@main``: over the table, operands and results; and the types of all."""
-    stages = Stages(body, keeps=False)
-    avals = [Aval((MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
-    names = ["table", *map(argument_name, body.arguments), *(f"out{i}" for i in range(len(body.returns)))]
-    k, (table, *arrays) = module.start("strided", [layout.table, *avals], names, body.mlir.location, body)
+class _Builder:
+    """The kernel of a strided module's ``@main``.
 
-    def number(i: int, name: str) -> Scalar:
-        with k.named(name):
-            return k.convert(k.read(table, k.const(i, INDEX)), INDEX)
+    Attributes:
+        k, avals: the kernel, and the types of operands and results.
+    """
 
-    loops, count = layout.loops, len(body.arguments)
-    *extents, columns = [number(i, name) for i, name in enumerate(["extent"] * loops + ["columns"])]
-    parts = ["start", *["stride"] * loops, "step"]
-    places = [
-        [number(loops + 1 + len(parts) * i + j, name) for j, name in enumerate(parts)] for i in range(len(arrays))
-    ]
+    def __init__(self, module: GpuModule, body: Function, layout: Layout):
+        self._layout, self._body, self._gpu = layout, body, module.gpu
+        self._stages = Stages(body, keeps=False)
+        self.avals = [Aval((MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
+        names = ["table", *map(argument_name, body.arguments), *(f"out{i}" for i in range(len(body.returns)))]
+        types = [layout.table, *self.avals]
+        self.k, (self._table, *self._arrays) = module.start("strided", types, names, body.mlir.location, body)
+        loops = layout.loops
+        heads = ["extent"] * loops + ["columns"]
+        *self._extents, self._columns = [self._number(i, name) for i, name in enumerate(heads)]
+        parts = ["start", *["stride"] * loops, "step"]
+        self._places = [
+            [self._number(loops + 1 + len(parts) * i + j, name) for j, name in enumerate(parts)]
+            for i in range(len(self._arrays))
+        ]
+        self._memories: dict[Any, Memory] = {}
+        self._zero = self.k.const(0, INDEX)
 
-    def placed(row: Scalar) -> list[Placed]:
+    def build(self) -> None:
+        """Emit what the threads do."""
+        k, threads, groups = self.k, self._layout.threads, min(self._gpu.groups, GROUPS)
+        rows = functools.reduce(lambda a, b: a * b, self._extents) if self._extents else k.const(1, INDEX)
+        if self._layout.across:
+            simd = self._gpu.simd
+            k.for_(k.group() * simd, rows, functools.partial(self._of_lanes, rows), step=groups * simd)
+        elif self._stages.reductions:
+            k.for_(k.group(), rows, self._of_group, step=groups)
+        else:
+            k.for_(k.grid_position(), rows * self._columns, self._of_thread, step=groups * threads)
+        k.finish("strided", (groups, 1, 1), (threads, 1, 1), 0, 0, 0, source_lines(self._body.ops))
+
+    def _of_group(self, at: Scalar) -> None:
+        """A row."""
+        row = self._arguments(self._placed(at), (self._zero, self._columns))
+        _RowOfThreads(self._layout.threads, self._shared, *row).emit()
+
+    def _of_lanes(self, rows: Scalar, first: Scalar) -> None:
+        """A row of each lane, from one on."""
+        k = self.k
+        at = first + k.lane()
+        is_row = at < rows
+        row = self._arguments(self._placed(k.select(is_row, at, rows - 1)), (self._zero, self._columns))
+        _RowOfLane(self._layout.threads, self._shared, is_row, *row).emit()
+
+    def _of_thread(self, at: Scalar) -> None:
+        """An element."""
+        k, columns = self.k, self._columns
+        with k.named("row"):
+            row = k.op("arith.divui", [at, columns], INDEX) if self._extents else self._zero
+        with k.named("column"):
+            column = k.op("arith.remui", [at, columns], INDEX) if self._extents else at
+        alone = [Placed(place.memory, place.at(column), None) for place in self._placed(row)]
+        if self._layout.gathered:
+            alone = self._shifted(alone)
+        _OneElement(*self._arguments(alone, (self._zero, self._zero))).emit()
+
+    def _arguments(self, places: Sequence[Placed], bounds: tuple[Scalar, Scalar]) -> tuple[Any, ...]:
+        """What a row's builder takes."""
+        count = len(self._body.arguments)
+        return self.k, self._stages, places[:count], places[count:], bounds
+
+    def _number(self, i: int, name: str) -> Scalar:
+        """A number of the table."""
+        with self.k.named(name):
+            return self.k.convert(self.k.read(self._table, self.k.const(i, INDEX)), INDEX)
+
+    def _placed(self, row: Scalar) -> list[Placed]:
+        """Where arrays lie in a row."""
+        k = self.k
         positions: list[Scalar] = []
-        for extent in reversed(extents[1:]):
+        for extent in reversed(self._extents[1:]):
             with k.named("position"):
                 row, position = (k.op(f"arith.{name}", [row, extent], INDEX) for name in ("divui", "remui"))
             positions.insert(0, position)
-        positions[:0] = [row] if extents else []
+        positions[:0] = [row] if self._extents else []
         found = []
-        for memory, letter, (base, *strides) in zip(arrays, layout.letters, places):
+        for memory, letter, (base, *strides) in zip(self._arrays, self._layout.letters, self._places):
             with k.named("first"):
                 for position, stride in zip(positions, strides):
                     base = base + position * stride
@@ -256,56 +313,23 @@ def build(module: GpuModule, body: Function, layout: Layout) -> tuple[GpuKernel,
             found.append(Placed(memory, base, steps.get(letter)))
         return found
 
-    rows = functools.reduce(lambda a, b: a * b, extents) if extents else k.const(1, INDEX)
-    threads, groups = layout.threads, min(module.gpu.groups, GROUPS)
-    zero = k.const(0, INDEX)
-    memories: dict[Any, Memory] = {}
-
-    def shared(dtype: DType, n: int) -> Memory:
-        if (dtype, n) not in memories:
-            memories[dtype, n] = k.shared(threads if layout.across else threads // module.gpu.simd, dtype)
-        return memories[dtype, n]
-
-    def of_group(at: Scalar) -> None:
-        found = placed(at)
-        _RowOfThreads(threads, shared, k, stages, found[:count], found[count:], (zero, columns)).emit()
-
-    def of_lanes(first: Scalar) -> None:
-        at = first + k.lane()
-        is_row = at < rows
-        found = placed(k.select(is_row, at, rows - 1))
-        _RowOfLane(threads, shared, is_row, k, stages, found[:count], found[count:], (zero, columns)).emit()
-
-    def shifted(found: list[Placed]) -> list[Placed]:
+    def _shifted(self, found: list[Placed]) -> list[Placed]:
         """The first operand where the indices say."""
-        base = found[0].base
-        for i in range(layout.gathered):
-            first = layout.table.size - 2 * (layout.gathered - i)
-            most, step = number(first, "most"), number(first + 1, "step")
-            index = found[count - layout.gathered + i]
+        k, layout = self.k, self._layout
+        base, first = found[0].base, len(self._body.arguments) - layout.gathered
+        for i, index in enumerate(found[first : first + layout.gathered]):
+            at = layout.table.size - 2 * (layout.gathered - i)
+            most, step = self._number(at, "most"), self._number(at + 1, "step")
             base = base + _clamped(k, k.read(index.memory, index.base), most) * step
         return [found[0]._replace(base=base), *found[1:]]
 
-    def of_thread(at: Scalar) -> None:
-        with k.named("row"):
-            row = k.op("arith.divui", [at, columns], INDEX) if extents else zero
-        with k.named("column"):
-            column = k.op("arith.remui", [at, columns], INDEX) if extents else at
-        found = placed(row)
-        alone = [Placed(place.memory, place.at(column), None) for place in found]
-        if layout.gathered:
-            alone = shifted(alone)
-        _OneElement(k, stages, alone[:count], alone[count:], (zero, zero)).emit()
-
-    if layout.across:
-        simd = module.gpu.simd
-        k.for_(k.group() * simd, rows, of_lanes, step=groups * simd)
-    elif stages.reductions:
-        k.for_(k.group(), rows, of_group, step=groups)
-    else:
-        k.for_(k.grid_position(), rows * columns, of_thread, step=groups * threads)
-    k.finish("strided", (groups, 1, 1), (threads, 1, 1), 0, 0, 0, source_lines(body.ops))
-    return k, layout.table, avals
+    def _shared(self, dtype: DType, n: int) -> Memory:
+        """Memory of a threadgroup for the n-th value of a type: a part for each simdgroup, or for each thread."""
+        if (dtype, n) not in self._memories:
+            threads = self._layout.threads
+            size = threads if self._layout.across else threads // self._gpu.simd
+            self._memories[dtype, n] = self.k.shared(size, dtype)
+        return self._memories[dtype, n]
 
 
 def _clamped(k: GpuKernel, x: Scalar, most: Scalar) -> Scalar:
@@ -330,7 +354,10 @@ class StridedProgram(Program):
         if layout.startswith(SCATTER):
             k, table, arrays = build_scatter(gpu_module, body, ScatterLayout.read(layout))
         else:
-            k, table, arrays = build(gpu_module, body, Layout.read(layout))
+            read = Layout.read(layout)
+            builder = _Builder(gpu_module, body, read)
+            builder.build()
+            k, table, arrays = builder.k, read.table, builder.avals
         count = len(body.arguments)
         self.arguments, self.results = [table, *arrays[:count]], arrays[count:]
         self.aliases, self.arena_bytes = {}, 0

@@ -400,7 +400,7 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     """Evaluate a piece of the graph, which is emptied; the nodes in `keep` get their values.
 
     Args:
-        loops: what `_rolled` gives, where that is known.
+        loops: what `rolled_subgraph` gives, where that is known.
     """
     device = default_device()
     if device.interprets:
