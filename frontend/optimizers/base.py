@@ -158,8 +158,8 @@ class Optimizer:
             gradients: nested dicts and lists, as from `smelt.nn.value_and_grad`; of some parameters or of all.
 
         Raises:
-            ArgumentTypeError: no module. TreeError: a gradient without a parameter. ShapeError: one of another shape. The
-                messages name the path.
+            ArgumentTypeError: no module. TreeError: a gradient without a parameter. ShapeError: one of another shape.
+                The messages name the path.
 
         >>> import smelt
         >>> model = smelt.nn.Linear(1, 1)
