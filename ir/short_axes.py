@@ -32,7 +32,7 @@ def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval
 
 def _by_columns(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(*[x.shape for x in operands])
-    if math.prod(shape) < LEAST or all(_goes_on(x, shape) for x in operands):
+    if math.prod(shape) < LEAST or all(_goes_on(x, shape) for x in operands) or not all(map(_is_in_order, operands)):
         found: np.ndarray = ufunc(*operands)
         return found
     columns = [[x if x.ndim == 0 else x[..., k if x.shape[-1] > 1 else 0] for x in operands] for k in range(shape[-1])]
@@ -42,6 +42,13 @@ def _by_columns(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
     for k in range(1, shape[-1]):
         ufunc(*columns[k], out=out[..., k])
     return out
+
+
+def _is_in_order(x: np.ndarray) -> bool:
+    """Whether an operand lies in the order of its axes. NumPy lets a result lie as its operands do, and sums of it are
+    rounded in the order in which it lies."""
+    steps = [step for step, n in zip(x.strides, x.shape) if n > 1 and step]
+    return all(step > 0 for step in steps) and steps == sorted(steps, reverse=True)
 
 
 def _goes_on(x: np.ndarray, shape: tuple[int, ...]) -> bool:

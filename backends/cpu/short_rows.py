@@ -20,6 +20,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
+from .followed_rows import is_followed
 from .kernel import CpuKernel, KernelModule, Memory, as_bytes
 from .loops import Split
 from .panels import Panel, PanelKernel, stages_of
@@ -31,6 +32,8 @@ from .streaming import LINE_BYTES, copy_out, follows, is_large
 #: left; it does not where they are written, too. Longer ones fill vectors. To turn results back costs as much as to
 #: turn operands.
 SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 54, 32
+#: The same for rows of which a few numbers are left for expensive functions.
+LONGEST_FOLLOWED = 32
 #: Elements of a block, and how many rows it has at least.
 BLOCK, FEWEST_ROWS = 1024, 64
 #: Lanes of a vector, at most.
@@ -72,6 +75,8 @@ def build_short_rows(
     if len(inner) != 1 or not SHORTEST_RESULTS <= inner[0].extent <= LONGEST:
         return None
     lane, outer, length = loops[-1], loops[:-1], inner[0].extent
+    if length > LONGEST_FOLLOWED and is_followed(plan, loops):
+        return None
     rows = max(FEWEST_ROWS, BLOCK // length // LANES * LANES)
     if lane.extent < rows or length * math.prod(loop.extent for loop in loops) < FEWEST:
         return None

@@ -31,7 +31,7 @@ def require_real(name: str, *xs: array) -> None:
 
 def check_order(name: str, bins: Any, *, descending: bool = False) -> None:
     """Raise AttributeValueError for edges, known here, that do not ascend or, if they may, descend."""
-    if isinstance(bins, array) or holds_array(bins):
+    if isinstance(bins, array) or (isinstance(bins, (list, tuple)) and holds_array(bins)):
         return
     edges = host_array(bins)
     if edges.ndim != 1 or edges.dtype.kind not in "biuf" or not (edges[:-1] > edges[1:]).any():

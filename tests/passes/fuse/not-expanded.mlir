@@ -3,7 +3,7 @@
 // RUN: not smelt-opt %s --plan-buffers 2>&1 | filecheck %s --check-prefix=PLAN
 // RUN: smelt-opt %s --pass-pipeline='fixpoint(inline,batch,jvp,linearize,transpose),fuse,plan-buffers' | filecheck %s --check-prefix=DONE
 
-// CHECK: error: fuse is for modules without transformations, and @main uses functions as values: func.constant at
+// CHECK: error: fuse is for modules without transformations, and @main uses functions as values: func.constant;
 // CHECK-SAME: run the passes that expand them before it: fixpoint(inline,batch,jvp,linearize,transpose)
 // PLAN: error: plan-buffers is for modules without transformations
 // DONE: call @{{.*}}exp
