@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,23 @@ def test_sizes_that_stay_get_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
             x = numbers(4, 16)
             np.testing.assert_allclose(np.array(layer(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
     assert explained.count == 1
+
+
+def test_a_device_that_is_busy_with_a_plan_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is not the processor's: what passes from one run to the next tells of it."""
+    weights, now = on_device(numbers(16, 16)), itertools.count(0.0)
+    clocks = SimpleNamespace(perf_counter=lambda: next(now), thread_time=lambda: 0.0)
+    monkeypatch.setattr(changing, "time", clocks)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 2.5 * changing.GAIN)
+    with smelt.explain() as explained:
+        for _ in range(2):
+            smelt.eval(layer(smelt.array(numbers(3, 16)), weights))
+        before = explained.count
+        smelt.eval(layer(smelt.array(numbers(3, 16)), weights))
+        assert explained.count == before
+        for _ in range(3):
+            smelt.eval(layer(smelt.array(numbers(3, 16)), weights))
+    assert explained.count == before + 1
 
 
 def test_what_no_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
