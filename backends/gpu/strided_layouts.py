@@ -9,7 +9,7 @@ from smelt.ir.aval import Aval
 
 #: Threadgroups that elements or rows are spread over, at most.
 GROUPS = 1024
-#: Threads of a threadgroup, at most.
+#: Threads of a threadgroup, at most, but where lanes have rows.
 MOST_THREADS = 256
 #: Elements that indices of 32 bits reach, and the last step through a grid goes beyond the end.
 NARROW = 2**31 - GROUPS * MOST_THREADS

@@ -26,12 +26,15 @@ from smelt.ir.ops.indexing import Scatter
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..strided import DeviceBinding, collapsed
+from .devices import METAL
 from .kernel import GpuKernel, GpuModule
 from .schedules.schedule import argument_name, source_lines
 from .strided_layouts import MANY, MOST_THREADS, NARROW, ScatterLayout
 
 #: Elements of a window from which on a threadgroup owns it; threads of one where threads do.
 LONG, FEW_THREADS = 32, 32
+#: Buffers beside the indices: the table, the updates and the result.
+OTHERS = 3
 #: Threadgroups.
 OWNERS = 512
 
@@ -41,7 +44,7 @@ def bind_scatter(
 ) -> DeviceBinding | None:
     """See `smelt.backends.strided.StridedKernels.scatter`."""
     loops = collapsed(window, 0, [strides])
-    if loops is None:
+    if loops is None or len(places) + OTHERS > METAL.max_buffers:
         return None
     size = math.prod(window)
     numbers = [count, size, *(extent for extent, _ in loops), *(step for _, (step,) in loops)]
@@ -79,16 +82,13 @@ def build_scatter(module: GpuModule, body: Function, layout: ScatterLayout) -> t
     first, step = (k.thread(), layout.threads) if is_long else (zero, 1)
 
     def of_update(n: Scalar) -> None:
-        inside: Scalar | None = None
-        base = zero
+        inside, base = [], zero
         for memory, most, apart in zip(indices, limits[::2], limits[1::2]):
             at = k.convert(k.read(memory, n), dtypes.int64)
-            fits = k.logical_and(at >= 0, at <= k.convert(most, dtypes.int64))
-            inside = fits if inside is None else k.logical_and(inside, fits)
-            base = base + k.convert(k.select(fits, at, k.const(0, dtypes.int64)), INDEX) * apart
+            inside.append(k.logical_and(at >= 0, at <= k.convert(most, dtypes.int64)))
+            base = base + k.convert(k.select(inside[-1], at, k.const(0, dtypes.int64)), INDEX) * apart
         owner = k.op("arith.remui", [k.op("arith.divui", [base, unit], INDEX), owners], INDEX)
-        mine = owner.eq(me)
-        k.when(mine if inside is None else k.logical_and(inside, mine), functools.partial(of_window, n, base))
+        k.when(functools.reduce(k.logical_and, inside, owner.eq(me)), functools.partial(of_window, n, base))
 
     def of_window(n: Scalar, base: Scalar) -> None:
         k.for_(first, size, functools.partial(of_element, n * size, base), step=step)

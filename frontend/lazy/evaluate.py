@@ -421,7 +421,7 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
                 met.may_have_program = True
                 _run_program(order, keep, device)
             return
-    start = time.thread_time()
+    start = 0.0 if met is None else time.thread_time()
     _run_here(request, order, keep, device, tier, work(order) < settings.small_work, loops)
     if met is not None:
         met.took(time.thread_time() - start)

@@ -3,6 +3,7 @@ until its program pays, as lazy graphs do (see `tiers`)."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from smelt.backends.buffer import pool
 from smelt.ir import locks
+from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable
@@ -93,7 +95,8 @@ class TieredExecutable(Executable):
             if not self._asked and program is None:
                 plan = self._plan
                 if plan.pays(lambda: self._count):
-                    return plan.run(inputs)
+                    with contextlib.suppress(OutOfMemoryError):  # a program needs less
+                        return plan.run(inputs)
             tier = "program"
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)

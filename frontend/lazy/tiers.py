@@ -10,7 +10,7 @@ What `compile` was asked for is compiled in place where that takes no time worth
 it; else it runs op by op, too, and another process begins sooner.
 
 On a device whose memory is its own, "op by op" is on the host as well: a GPU's kernels are compiled for sizes, and take
-longer to compile. What reads much that lies there alone is compiled at once.
+longer to compile. What reads much that lies there alone, or takes long on the host, runs on the device (`changing`).
 
 All of it is counted in processor time of the thread: on a busy machine a compile would wait as much as what it is to
 replace.

@@ -30,8 +30,7 @@ import numpy as np
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, divide
-from smelt.ir import dtypes, mlir
-from smelt.ir.errors import KernelError
+from smelt.ir import dtypes
 from smelt.ir.index import Guard, Index, linearize, names_of
 from smelt.ir.kinds import holds
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
@@ -41,7 +40,7 @@ from ..loops import Split, inner_loops, reduce_loops
 from ..schedules import ScheduledKernel, start_kernel
 from ..vectors import Lane
 from .elements import free_loops, is_strided
-from .tiles import has_wide_registers, lanes_of, rows_of, runs_along, store_outputs
+from .tiles import can_emit, has_wide_registers, lanes_of, rows_of, runs_along, store_outputs
 
 #: Bytes of the weights of a block of channels.
 WEIGHT_BYTES = 64 * 1024
@@ -105,13 +104,7 @@ class Channels:
         plain = self.moving.source is not None and len(self.lane.variables) == 1
         if plain and (self.turned or self.weights.source is not None):
             return True
-        module = KernelModule()
-        try:
-            _Kernel(module, "trial", self).trial()
-            module.mlir.operation.verify()
-        except (KernelError, mlir.ir.MLIRError):
-            return False
-        return True
+        return can_emit(lambda module: _Kernel(module, "trial", self).trial())
 
 
 def _lane_of(product: Product, moving: Operand, own: Fused) -> Fused | None:

@@ -18,8 +18,6 @@ import functools
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
-from smelt.ir import mlir
-from smelt.ir.errors import KernelError
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import KernelModule
@@ -27,7 +25,7 @@ from ..schedules import ScheduledKernel
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, has_wide_registers, lanes_of, pitch_of
+from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -41,8 +39,6 @@ ROWS_BYTES = 64 * 1024
 
 def suits_expressions(sides: Sides) -> bool:
     """Whether a product's rows are few, and its columns computed from what vectors can be read of.
-
-    Of the columns' ops one vector is made, for nobody: some cannot be computed in vectors.
     """
     product, operand = sides.product, sides.column_operand
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
@@ -50,13 +46,7 @@ def suits_expressions(sides: Sides) -> bool:
         return False
     if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
         return False
-    module = KernelModule()
-    try:
-        _Expressions(module, "trial", product).trial()
-        module.mlir.operation.verify()
-    except (KernelError, mlir.ir.MLIRError):
-        return False
-    return True
+    return can_emit(lambda module: _Expressions(module, "trial", product).trial())
 
 
 def build_expressions(module: KernelModule, name: str, product: Product) -> ScheduledKernel:

@@ -59,29 +59,22 @@ def build_lines(module: KernelModule, name: str, product: Product) -> ScheduledK
     return _Lines(module, name, product).build()
 
 
-class _Lines(TiledKernel):
-    def __init__(self, module: KernelModule, name: str, product: Product):
-        super().__init__(module, name, product)
-        tall, columns = self.sides.rows.extent, self.sides.merged(self.sides.columns)
-        self.each_row = self.sides.merged(self.sides.rows)
-        self.rows = Blocks.plan(self.each_row, max(tall, 1))
-        wide = min(MOST_COLUMNS, SUMS_BYTES // (self.dtype.size * max(tall, 1)))
-        while True:
-            self.columns = Blocks.plan(columns, max(wide, LEAST_COLUMNS), self.lanes)
-            if self.units >= ENOUGH_BLOCKS or wide <= LEAST_COLUMNS:
-                break
-            wide //= 2
-        self.steps = self.sides.merged(product.depth)
-        line = self.dtype.size * max(tall, 1) * self.columns.capacity
+class LinesKernel(TiledKernel):
+    """A kernel of few rows.
+
+    Attributes:
+        together: neighbouring blocks of columns that a thread takes at once: long pieces of the lines of memory are
+            read faster than short ones.
+    """
+
+    together = 1
+
+    def take_together(self, line: int) -> None:
+        """Decide how many blocks there are at once, each with so many bytes of sums."""
         alone = self.units == self.columns.count and not self.columns.outer
         self.together = max(1, min(self.units, TOGETHER_BYTES // line)) if alone else 1
-        self.make_sums(tall, self.together * self.columns.capacity)
-        is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
-        self.adds = product.rules.multiplies and is_long
-        self.part = self.k.scratch(max(tall, 1) * self.pitch, self.dtype) if self.adds else self.sums
 
     def each_unit(self) -> None:
-        """Neighbouring blocks together: long pieces of the lines of memory are read faster than short ones."""
         if self.together == 1:
             super().each_unit()
             return
@@ -95,6 +88,26 @@ class _Lines(TiledKernel):
             self.finish(rows, columns)
 
         k.loop(None, self._lo, self._hi, some, step=self.together)
+
+
+class _Lines(LinesKernel):
+    def __init__(self, module: KernelModule, name: str, product: Product):
+        super().__init__(module, name, product)
+        tall, columns = self.sides.rows.extent, self.sides.merged(self.sides.columns)
+        self.each_row = self.sides.merged(self.sides.rows)
+        self.rows = Blocks.plan(self.each_row, max(tall, 1))
+        wide = min(MOST_COLUMNS, SUMS_BYTES // (self.dtype.size * max(tall, 1)))
+        while True:
+            self.columns = Blocks.plan(columns, max(wide, LEAST_COLUMNS), self.lanes)
+            if self.units >= ENOUGH_BLOCKS or wide <= LEAST_COLUMNS:
+                break
+            wide //= 2
+        self.steps = self.sides.merged(product.depth)
+        self.take_together(self.dtype.size * max(tall, 1) * self.columns.capacity)
+        self.make_sums(tall, self.together * self.columns.capacity)
+        is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
+        self.adds = product.rules.multiplies and is_long
+        self.part = self.k.scratch(max(tall, 1) * self.pitch, self.dtype) if self.adds else self.sums
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)

@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
-from smelt.ir import mlir
-from smelt.ir.errors import KernelError
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule
@@ -28,36 +26,26 @@ from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .elements import unrolled
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, lanes_of, store_outputs
+from .lines import LinesKernel
+from .tiles import Sides, can_emit, lanes_of, store_outputs
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
 #: Bytes of a block's sums, and vectors of words of a block, at least; as many blocks as any number of threads wants.
 SUMS_BYTES, LEAST_WORDS, ENOUGH_BLOCKS = 16 * 1024, 2, 16
-#: Bytes of the sums of neighbouring blocks that one thread makes together.
-TOGETHER_BYTES = 65536
 #: Steps of the depth that are made at once, and those that have sums of their own.
 STEPS, BLOCK_STEPS = 4, 128
 
 
 def suits_packed_lines(sides: Sides) -> bool:
-    """Whether a product has few rows, and columns that vectors of words give.
-
-    Of the columns' ops one vector is made, for nobody: some cannot be computed in vectors.
-    """
+    """Whether a product has few rows, and columns that vectors of words give."""
     product, operand = sides.product, sides.column_operand
     if sides.rows.extent > FEW_ROWS or operand.access.guards or not operand.loads or not sides.columns.variables:
         return False
     lanes = DepthLanes.of(operand, sides.columns, lanes_of(product.dtype))
     if lanes is None or lanes.vectors < 2 or operand.lies_along(product.depth, sides.columns) is not False:
         return False
-    module = KernelModule()
-    try:
-        _PackedLines(module, "trial", product).trial()
-        module.mlir.operation.verify()
-    except (KernelError, mlir.ir.MLIRError):
-        return False
-    return True
+    return can_emit(lambda module: _PackedLines(module, "trial", product).trial())
 
 
 def build_packed_lines(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
@@ -65,7 +53,7 @@ def build_packed_lines(module: KernelModule, name: str, product: Product) -> Sch
     return _PackedLines(module, name, product).build()
 
 
-class _PackedLines(TiledKernel):
+class _PackedLines(LinesKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
         k, sides = self.k, self.sides
@@ -83,9 +71,7 @@ class _PackedLines(TiledKernel):
                 break
             most //= 2
         words = -(-self.columns.capacity // step)
-        alone = self.units == self.columns.count and not self.columns.outer
-        line = words * self.each * self.tall * self.dtype.size
-        self.together = max(1, min(self.units, TOGETHER_BYTES // line)) if alone else 1
+        self.take_together(words * self.each * self.tall * self.dtype.size)
         self.words = words * self.together
         self.steps = sides.merged(product.depth)
         self.factors = Factors.of(product, sides.column_operand, cut.inside)
@@ -100,21 +86,6 @@ class _PackedLines(TiledKernel):
             k.bind(loop, zero)
         self.cut.each_inside(k, lambda n: self._columns())
         k.emit("func.return", [], [])
-
-    def each_unit(self) -> None:
-        """Neighbouring blocks together: long pieces of the lines of memory are read faster than short ones."""
-        if self.together == 1:
-            super().each_unit()
-            return
-        self.k.loop(None, self._lo, self._hi, self._units, step=self.together)
-
-    def _units(self, at: Scalar) -> None:
-        k, blocks = self.k, self.columns
-        last = k.op("arith.minui", [at + self.together, self._hi], INDEX) * blocks.step
-        last = k.op("arith.minui", [last, k.const(blocks.stepped.extent, INDEX)], INDEX)
-        rows, columns = self.rows.enter(k, k.const(0, INDEX)), (at * blocks.step, last)
-        self.fill_sums(rows, columns)
-        self.finish(rows, columns)
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k = self.k

@@ -19,8 +19,9 @@ import numpy as np
 
 from smelt.backends.contraction import Operand, Product
 from smelt.backends.lowering import Fused, divide, fuse_variables
-from smelt.ir import dtypes
+from smelt.ir import dtypes, mlir
 from smelt.ir.dtypes import DType
+from smelt.ir.errors import KernelError
 from smelt.ir.index import Access, Atom, Guard, Index, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads
@@ -83,6 +84,17 @@ def runs_along(index: Index, loops: Sequence[Fused]) -> bool:
         return False
     name, extent = loops[-1].variables[-1]
     return index.coefficient(Atom("var", (name,), 0, extent - 1)) == 1
+
+
+def can_emit(trial: Callable[[KernelModule], None]) -> bool:
+    """Whether a part of a kernel can be made: it is, for nobody, since some ops cannot be computed in vectors."""
+    module = KernelModule()
+    try:
+        trial(module)
+        module.mlir.operation.verify()
+    except (KernelError, mlir.ir.MLIRError):
+        return False
+    return True
 
 
 def store_outputs(k: CpuKernel, product: Product, outputs: Sequence[Memory], total: Callable[[], Scalar]) -> None:

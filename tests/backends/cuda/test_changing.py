@@ -246,13 +246,18 @@ class _Took:
         return lambda seconds: self.took(met, self.seconds)
 
 
-def test_a_plan_that_takes_too_much_memory_is_a_program(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_plan_that_takes_too_much_memory_is_a_program(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
     def out_of_memory(*args: Any) -> None:
+        tried.append(way)
         raise OutOfMemoryError("the GPU could not allocate")
 
     monkeypatch.setattr(device_plan.DevicePlan, "run", out_of_memory)
-    w = numbers(16, 16)
+    function, w = WAYS[way](layer), numbers(16, 16)
     weights = on_device(w)
-    for rows in (3, 4, 4):
+    for rows in (3, 4, 4, 5):
         x = numbers(rows, 16)
-        np.testing.assert_allclose(np.array(layer(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+        np.testing.assert_allclose(np.array(function(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
+    assert tried
