@@ -146,7 +146,7 @@ $(BENCH_VENV)/.test: pyproject.toml $(BENCH_VENV)/.ready
 
 # The rooms as the installed package has them: a folder of links.
 
-$(PACKAGE): $(VENV)/.test $(wildcard frontend/* frontend/lazy/*.[ch])
+$(PACKAGE): $(VENV)/.test $(wildcard frontend/* frontend/lazy/native/*.[ch])
 	$(BIN)/python build_backend.py
 
 build/types/smelt: $(PACKAGE)

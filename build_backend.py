@@ -59,7 +59,11 @@ def link() -> str:
 
 
 #: Modules in C, and the folders of their sources; as in pyproject.toml.
-NATIVE = {"_core": os.path.join("frontend", "lazy"), "_counted": "backends", "_entry": os.path.join("backends", "cpu")}
+NATIVE = {
+    "_core": os.path.join("frontend", "lazy", "native"),
+    "_counted": "backends",
+    "_entry": os.path.join("backends", "cpu"),
+}
 
 
 def build_core() -> None:

@@ -1,4 +1,4 @@
-"""Fourier transforms of the rows of arrays by smelt's own loops in C (`frontend/lazy/fourier.c`), and their plans.
+"""Fourier transforms of the rows of arrays by smelt's own loops in C (`native/fourier.c`), and their plans.
 
 Transforms of up to SHORT elements are made of many rows at once, longer ones as columns and rows of a matrix (Bailey's
 four steps). A length with a prime factor above 13 is a convolution by transforms of a length that has none: of n - 1

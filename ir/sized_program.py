@@ -30,7 +30,7 @@ class SizedProgram(OpProgram):
         costs: tuple[int, Any, Any] | None = None,
     ):  # fmt: skip
         super().__init__(arguments, ops, returns, _no_function)
-        self.grouped: dict[bool, Any] = {}  #: what `smelt.lazy.strided` knows of its groups, by whether one op is one
+        self.grouped: dict[bool, Any] = {}  #: what `strided` knows of its groups, by whether one op is one
         calls, self._sized_calls = self._noted(), []
         if calls is not None:
             self._sized_calls = [place for place, call in enumerate(calls) if has_symbol(call.extra)]

@@ -1,4 +1,4 @@
-"""Factors of batches of small matrices by smelt's own loops in C (`frontend/lazy/small_matrices.c`).
+"""Factors of batches of small matrices by smelt's own loops in C (`native/small_matrices.c`).
 
 LAPACK takes one matrix after the other, and for eight rows most of its time is calls. The loops take several matrices
 at a time, each in its own place of a vector. Functions return None where LAPACK is to do it: for larger or few

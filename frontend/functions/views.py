@@ -26,8 +26,8 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import remembered
+from ..lazy.execution.results import apart
 from ..lazy.movement import checked_shape, counting, filled, iota, joined, piece, shape_tuple, to_shape
-from ..lazy.results import apart
 from ..lazy.streams import check_stream
 
 __all__ = ["as_strided", "astype", "contiguous", "view"]

@@ -32,11 +32,11 @@ from .buffer_protocol import BufferExporter
 from .core import NUMBER, connect_arrays
 from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
+from .execution.results import apart
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, parameter, state
 from .host import buffer_of, check_depth, holds_arrays, of_numbers
 from .printing import format_array
 from .recipes import stand_ins
-from .results import apart
 from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar

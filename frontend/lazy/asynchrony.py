@@ -17,9 +17,9 @@ from smelt.ir import locks
 from smelt.runtime import Device, default_device
 from smelt.runtime.device import chosen
 
-from . import tiers
 from .core import topological
 from .evaluate import check_values, evaluate
+from .execution import tiers
 from .graph import Ref, state
 
 #: What takes less than so many seconds op by op is evaluated at once.

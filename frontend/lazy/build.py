@@ -14,8 +14,8 @@ from smelt.ir.errors import OutOfMemoryError, line_of
 from smelt.ir.interpreter import shown_line
 from smelt.ir.op import registry
 
+from .execution.rolled import rolled
 from .graph import ALIAS, APPLY, GraphFunction, Node, RecordedNode, Ref, callees
-from .rolled import rolled
 
 #: 64-bit addresses reach so many elements of 8 bytes.
 MOST_ELEMENTS = 1 << 60

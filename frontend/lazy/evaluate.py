@@ -20,9 +20,14 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, LruCache, default_device
 from smelt.runtime.device import host_of
 
-from . import direct, tiers
 from .calls import run_call
 from .core import COMPILED, LEAF, topological
+from .execution import direct, tiers
+from .execution.results import as_buffer
+from .execution.rolled import Rolled
+from .execution.steps import Plan, plan, walking
+from .execution.subgraphs import Subgraph, executables, plain_subgraph, rolled_subgraph, subgraph_of
+from .execution.work import work
 from .graph import (
     ALIAS,
     APPLY,
@@ -32,15 +37,10 @@ from .graph import (
     state,
 )
 from .no_values import no_value
-from .results import as_buffer
-from .rolled import Rolled
-from .steps import Plan, plan, walking
-from .subgraphs import Subgraph, executables, plain_subgraph, rolled_subgraph, subgraph_of
-from .work import work
 
 if TYPE_CHECKING:
 
-    from .changing import Met, Timed
+    from .execution.changing import Met, Timed
 
 #: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
 #: bounded time and its repeated pieces share an executable.
@@ -50,9 +50,9 @@ MAX_NODES = 1000
 NODE = 15e-6
 
 #: Kernels for all sizes: the first graph that may have some loads them.
-_STRIDED = "smelt.lazy.strided"
+_STRIDED = "smelt.lazy.execution.strided"
 #: Plans for sizes that change, on devices whose memory is their own.
-_CHANGING = "smelt.lazy.changing"
+_CHANGING = "smelt.lazy.execution.changing"
 
 
 def evaluate(refs: Sequence[Ref]) -> None:

@@ -23,7 +23,6 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.symbolic import Program, Symbol, has_symbol
 from smelt.runtime import Buffer
 
-from . import steps, tiers
 from .build import MOST_ELEMENTS
 from .core import (
     LEAF,
@@ -40,6 +39,7 @@ from .core import (
     parameter,
     topological,
 )
+from .execution import steps, tiers
 from .graph import attrs_key
 
 #: Recipes that one function keeps, in traces and outside of them each.

@@ -23,9 +23,9 @@ from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.calls import NotedCall, have_run
 from ..lazy.core import ALIAS, COMPILED, evaluated
 from ..lazy.evaluate import check_not_donated, evaluate
+from ..lazy.execution.programs import program_of
 from ..lazy.exports import kept, put_back
 from ..lazy.graph import GIVEN, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
-from ..lazy.programs import program_of
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.tree_updates import put
@@ -330,7 +330,7 @@ class CompiledFunction(Generic[P, R]):
         if pipeline is not None or profiling.active is not None:
             return make()
         first = not any(version is not UNCLEAR and not version.passing for version in self._store.entries.values())
-        tiered = locks.loaded("smelt.lazy.tiered")
+        tiered = locks.loaded("smelt.lazy.execution.tiered")
         found: Executable = tiered.executable_of(
             lambda: traced.function, traced.ops, default_device(), make, first, passing
         )

@@ -25,8 +25,8 @@ from smelt.runtime.device import reference
 from ..lazy import tree
 from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.build import build_module
+from ..lazy.execution.recorded import recorded
 from ..lazy.graph import APPLY, GraphFunction, Node, RecordedNode, Ref, parameter, record_function, snapshot
-from ..lazy.recorded import recorded
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import Aux, R
 from .recording import (

@@ -18,10 +18,11 @@ from smelt.ir.op_program import OpProgram
 from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program
 
-from ..lazy import direct, guarded
-from ..lazy.families import costs_of
+from ..lazy import guarded
+from ..lazy.execution import direct
+from ..lazy.execution.families import costs_of
+from ..lazy.execution.recorded import recorded
 from ..lazy.graph import NO_ATTRS, GraphFunction, Node, RecordedNode, Ref, callees, parameter
-from ..lazy.recorded import recorded
 from ..lazy.static_keys import static_key
 from .traced import Trace
 

@@ -17,8 +17,8 @@ from smelt.runtime import Device, Executable, compile_module, default_device
 from smelt.runtime.compile import lower_module
 from smelt.runtime.pipelines import spelled
 
-from ..lazy import direct
 from ..lazy.build import build_module
+from ..lazy.execution import direct
 from ..lazy.graph import GraphFunction, Ref
 
 if TYPE_CHECKING:  # passes are loaded by the first compile

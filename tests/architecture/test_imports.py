@@ -75,7 +75,8 @@ LOADED_ON_USE = {
         "smelt.runtime.measure", "smelt.runtime.view", "smelt.ir.short",
         # What the first steps of a program do without: trees, what finds and keeps kernels of its graphs, what runs
         # compiled functions.
-        "smelt.lazy.tree", "smelt.lazy.strided", "smelt.lazy.written", "smelt.lazy.tiered", "smelt.lazy.changing",
+        "smelt.lazy.tree", "smelt.lazy.written",
+        "smelt.lazy.execution.changing", "smelt.lazy.execution.strided", "smelt.lazy.execution.tiered",
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),
@@ -224,7 +225,7 @@ def test_what_few_programs_use_is_not_loaded() -> None:
     code = (
         "import sys; import smelt; smelt.fast.rms_norm(smelt.array([[1.0, 2.0]]), smelt.ones(2), 1e-5); "
         "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.filed', 'json', "
-        "'smelt.transforms.compile', 'smelt.lazy.strided', 'smelt.ir.elementary.functions'); "
+        "'smelt.transforms.compile', 'smelt.lazy.execution.strided', 'smelt.ir.elementary.functions'); "
         "print([name for name in late if name in sys.modules])"
     )
     assert run_python(code) == "[]"

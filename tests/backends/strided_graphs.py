@@ -11,7 +11,7 @@ import smelt
 from smelt.ir.aval import Aval
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
-from smelt.lazy import strided
+from smelt.lazy.execution import strided
 from smelt.passes.transform.tape import Recorded, Tape
 
 

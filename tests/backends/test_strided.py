@@ -16,7 +16,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import KernelError
 from smelt.ir.kinds import Elementwise, Reduction
 from smelt.ir.settings import override
-from smelt.lazy.strided import StridedStep
+from smelt.lazy.execution.strided import StridedStep
 
 from ..ops.cases import Case, all_cases, random_operands
 from ..ops.test_registry import tolerance

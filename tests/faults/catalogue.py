@@ -209,7 +209,7 @@ FAULTS = (
     _fault("index-quotient", "nested quotients are merged where a constant is added in between", "ir/index.py",
            "if len(rest.terms) == 1 and rest.const == 0 and rest.terms[0][1] == 1:",
            "if len(rest.terms) == 1 and rest.terms[0][1] == 1:", "tests/ir", *_KERNELS, *_PROGRAMS),
-    _fault("device-key", "a program of one device serves another", "frontend/lazy/subgraphs.py",
+    _fault("device-key", "a program of one device serves another", "frontend/lazy/execution/subgraphs.py",
            "Subgraph((structure, device.name, small, settings.of_programs)",
            "Subgraph((structure, small, settings.of_programs)",
            "tests/runtime/test_compile_keys.py", "tests/runtime", "tests/frontend"),

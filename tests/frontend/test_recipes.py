@@ -15,8 +15,9 @@ import pytest
 import smelt
 from smelt.functions import indexing, joining, updating
 from smelt.ir.ops import reduce
-from smelt.lazy import core, recipes, steps
+from smelt.lazy import core, recipes
 from smelt.lazy.core import memory_of, remembered
+from smelt.lazy.execution import steps
 from smelt.lazy.graph import GraphOp
 
 Make = Callable[..., Any]

@@ -17,8 +17,9 @@ from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import HostCall
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import override, settings
-from smelt.lazy import core, direct, evaluate, tiers
-from smelt.lazy.steps import Plan, plan
+from smelt.lazy import core, evaluate
+from smelt.lazy.execution import direct, tiers
+from smelt.lazy.execution.steps import Plan, plan
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 

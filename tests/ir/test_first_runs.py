@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
-from smelt.lazy.strided import StridedProgram
+from smelt.lazy.execution.strided import StridedProgram
 from tests.backends.strided_graphs import recorded
 
 _SHAPES: list[tuple[int, ...]] = [(3, 4), (1, 1), (0, 4), (3, 0), (), (40, 600)]

@@ -12,8 +12,8 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override
-from smelt.lazy import steps
 from smelt.lazy.core import COMPILED
+from smelt.lazy.execution import steps
 
 TIERS = pytest.mark.parametrize("tier", ["program", "ops", "auto"])
 

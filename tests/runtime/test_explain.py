@@ -10,8 +10,8 @@ import pytest
 import smelt
 from smelt.backends.cpu import objects
 from smelt.ir.settings import override
-from smelt.lazy import direct
-from smelt.lazy.programs import program_in_background
+from smelt.lazy.execution import direct
+from smelt.lazy.execution.programs import program_in_background
 from smelt.runtime import explain as notes
 
 pytestmark = pytest.mark.tier("program")  # compiles are counted

@@ -21,8 +21,8 @@ from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
 from smelt.ir.symbolic import Program, Symbol, slice_indices, value_of
-from smelt.lazy import direct, families
 from smelt.lazy.core import NO_ATTRS, PARAMETER, Node
+from smelt.lazy.execution import direct, families
 from smelt.lazy.graph import GraphFunction, snapshot
 from smelt.lazy.static_keys import static_key
 

@@ -12,8 +12,8 @@ import pytest
 
 import smelt
 from smelt.ir.settings import override
-from smelt.lazy import tiered, tiers
 from smelt.lazy.evaluate import executables
+from smelt.lazy.execution import tiered, tiers
 
 pytestmark = [pytest.mark.tier("auto"), pytest.mark.usefixtures("small_heap")]
 

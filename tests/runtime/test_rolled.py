@@ -13,8 +13,8 @@ import pytest
 import smelt
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
+from smelt.lazy.execution.rolled import LEAST, _Repetitions, _Steps, rolled, searched
 from smelt.lazy.graph import snapshot
-from smelt.lazy.rolled import LEAST, _Repetitions, _Steps, rolled, searched
 
 
 def both(make: Callable[[], Any], rtol: float = 1e-4) -> list[np.ndarray]:

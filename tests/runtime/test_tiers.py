@@ -17,10 +17,11 @@ import pytest
 import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
-from smelt.lazy import direct, evaluate, families, strided, subgraphs, tiered, tiers
+from smelt.lazy import evaluate
 from smelt.lazy.evaluate import executables
+from smelt.lazy.execution import direct, families, strided, subgraphs, tiered, tiers
+from smelt.lazy.execution.programs import program_of
 from smelt.lazy.graph import topological
-from smelt.lazy.programs import program_of
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from smelt.backends.cuda import products
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 from smelt.ir.settings import override
-from smelt.lazy import changing, device_plan, fragments, tiers
 from smelt.lazy.arrays import emit
+from smelt.lazy.execution import changing, device_plan, fragments, tiers
 
 from .fake_blas import FakeBlas
 from .fake_driver import FakeDriver

@@ -17,7 +17,8 @@ from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
-from smelt.lazy import arrays, changing, device_plan, evaluate, fragments, strided, tiers
+from smelt.lazy import arrays, evaluate
+from smelt.lazy.execution import changing, device_plan, fragments, strided, tiers
 from smelt.transforms import versions
 
 from .fake_driver import FakeDriver

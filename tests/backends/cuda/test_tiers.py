@@ -10,8 +10,8 @@ import pytest
 
 import smelt
 from smelt.ir.settings import override
-from smelt.lazy import tiers
 from smelt.lazy.core import topological
+from smelt.lazy.execution import tiers
 
 from .fake_driver import FakeDriver
 from .test_device import fake, gpu

@@ -20,9 +20,9 @@ from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import override
 from smelt.ir.strided import module_of, with_layout
 from smelt.ir.strided_layout import StridedLayout
-from smelt.lazy.as_groups import scatter_text
-from smelt.lazy.device_plan import DevicePlan, can_run
-from smelt.lazy.strided import kernels
+from smelt.lazy.execution.as_groups import scatter_text
+from smelt.lazy.execution.device_plan import DevicePlan, can_run
+from smelt.lazy.execution.strided import kernels
 from smelt.runtime.compile import compile_anew
 from smelt.runtime.pipelines import WITHOUT_SIZES
 

@@ -11,8 +11,8 @@ from smelt.ir.errors import file_line
 from smelt.runtime import Device, Executable, compile_module, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
 
-from .build import build_module
-from .graph import RecordedNode, Ref, callees
+from ..build import build_module
+from ..graph import RecordedNode, Ref, callees
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending

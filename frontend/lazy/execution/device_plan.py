@@ -32,9 +32,9 @@ from smelt.ir.symbolic import has_symbol
 from smelt.runtime import Buffer, Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_module
 
+from ..static_keys import attribute_key
 from .as_groups import WAYS, Product, copy_of, scatter_text
 from .fragments import Fragment, Launch, Placed, Recorder, Table, constants, fragments, key_of
-from .static_keys import attribute_key
 from .strided import Kernel, StridedProgram, StridedStep, kernels
 
 #: Why something is compiled, for `smelt.explain`.

@@ -10,8 +10,8 @@ from smelt.ir.interpreter import shown_line
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module
 
-from .build import build_module
-from .graph import GraphFunction, Node, RecordedNode, Ref, snapshot, structure_key
+from ..build import build_module
+from ..graph import GraphFunction, Node, RecordedNode, Ref, snapshot, structure_key
 from .programs import kept_program, program_in_background, program_of
 from .rolled import Rolled, rolled_with_key
 

@@ -21,8 +21,8 @@ from smelt.ir.control import SCAN
 from smelt.ir.op import Ints, registry
 from smelt.runtime import LruCache
 
-from .core import NO_ATTRS, PARAMETER, leaf
-from .graph import GraphFunction, Node, RecordedNode, Ref, step_key, structure_key
+from ..core import NO_ATTRS, PARAMETER, leaf
+from ..graph import GraphFunction, Node, RecordedNode, Ref, step_key, structure_key
 from .results import as_buffer
 from .tiers import count
 from .windows import is_window, move, stacked

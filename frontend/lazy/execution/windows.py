@@ -7,7 +7,7 @@ from typing import Any
 from smelt.ir.aval import Aval
 from smelt.ir.op import Ints, registry
 
-from .graph import Node, RecordedNode, Ref
+from ..graph import Node, RecordedNode, Ref
 
 SLICE = registry["slice"]
 

@@ -17,17 +17,71 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable
 from smelt.runtime.device import host_of
 
+from ..graph import GraphFunction, RecordedNode
 from . import direct, strided, tiers
-from .evaluate import executables
-from .graph import GraphFunction, RecordedNode
 from .programs import kept_program, program_in_background
 from .rolled import rolled
+from .subgraphs import executables
 from .work import work
 
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
     from .changing import Timed
+
+
+class _Recorded:
+    """A recorded function, found when it is first asked for: what would be compiled of it, and what it costs.
+
+    Args:
+        find: gives the function.
+        ops: the same op by op.
+    """
+
+    def __init__(self, find: Callable[[], GraphFunction], ops: OpProgram, device: Device):
+        self._find, self._ops, self._device = find, ops, device
+        self._function: GraphFunction | None = None
+        self._rolled: Sequence[RecordedNode] | None = None
+        self._costs: tuple[int, float, float] | None = None
+
+    @property
+    def function(self) -> GraphFunction:
+        found = self._function
+        if found is None:
+            found = self._function = self._find()
+        return found
+
+    @property
+    def rolled(self) -> Sequence[RecordedNode]:
+        """What would be compiled."""
+        if self._rolled is None:
+            self._rolled = rolled(self.function.body, self.function.outputs)[0]
+        return self._rolled
+
+    @property
+    def costs(self) -> tuple[int, float, float]:
+        """How many ops there are at least, and what they take, in element operations and by NumPy."""
+        if self._costs is None:
+            body = self.function.body if self._ops.costs is None else ()
+            self._costs = self._ops.costs or (tiers.fewest(body), work(body), tiers.op_by_op_seconds(body))
+        return self._costs
+
+    @property
+    def count(self) -> int:
+        """How many ops there are to compile."""
+        if self._ops.costs is None:
+            self._ops.costs = (tiers.count(self.rolled), *self.costs[1:])
+        return self._ops.costs[0]
+
+    def kept(self) -> Executable | None:
+        """Its program, if it is on disk."""
+        f = self.function
+        return kept_program(f.parameters, f.body, f.outputs, self._device, f.name)
+
+    def begin(self) -> Pending | None:
+        """Its program, from another process, if one can compile it."""
+        f = self.function
+        return program_in_background(f.parameters, f.body, f.outputs, self._device, f.name)
 
 
 class TieredExecutable(Executable):
@@ -47,9 +101,9 @@ class TieredExecutable(Executable):
         passing: bool = False, key: Hashable | None = None,
     ):  # fmt: skip
         super().__init__(ops.arguments, ops.results)
-        self._find_function, self._ops, self._device, self._make = function, ops, device, make
-        self._host = host_of(device)
-        self._key, self._lock, self._asked = key, locks.lock(), key is not None
+        self._recorded = _Recorded(function, ops, device)
+        self._ops, self._device, self._host, self._make = ops, device, host_of(device), make
+        self._key, self._lock = key, locks.lock()
         if key is None:
             self._structure = tiers.Structure()
             self._structure.can_wait = not passing
@@ -58,25 +112,15 @@ class TieredExecutable(Executable):
             self._structure.asked = True
         self._passing = passing
         self._program: Executable | None = None
-        self._compiled: Sequence[RecordedNode] | None = None
-        self._measured: tuple[int, float, float] | None = None
         self._strided: OpProgram | None = None
-        self._found_plan: Timed | None = None
-        self._found_function: GraphFunction | None = None
+        self._timed_plan: Timed | None = None
 
-    @property
-    def _function(self) -> GraphFunction:
-        found = self._found_function
-        if found is None:
-            found = self._found_function = self._find_function()
-        return found
+    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        return self.run_donated(inputs, ())
 
     @property
     def nbytes(self) -> int:
         return self._program.nbytes if self._program is not None else 1_000 * len(self._ops)
-
-    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        return self.run_donated(inputs, ())
 
     @property
     def is_step(self) -> bool:
@@ -88,29 +132,17 @@ class TieredExecutable(Executable):
         return self._program.donatable if self._program is not None else frozenset()
 
     def run_donated(self, inputs: Sequence[Buffer], donated: Collection[int]) -> list[Buffer]:
-        structure, program, tier = self._structure, self._program, settings.tier
+        structure, tier = self._structure, settings.tier
         if pool.limit and tier != "ops" and pool.expect(0, sum([aval.nbytes for aval in self.results])):
             tier = "program"  # it notices where the results are more than the limit allows
         if tier in ("auto", "strided") and self._host is not self._device and not tiers.are_near(inputs):
-            if not self._asked and program is None:
-                plan = self._plan
-                if plan.pays(lambda: self._count):
-                    with contextlib.suppress(OutOfMemoryError):  # a program needs less
-                        return plan.run(inputs)
+            found = self._run_plan(inputs)
+            if found is not None:
+                return found
             tier = "program"
         if tier in ("ops", "strided"):
             return self._run_ops(inputs)
-        if program is None:
-            with self._lock:
-                program = self._program
-                if program is None and tier == "program":
-                    program = self._program = self._make()
-                elif program is None:
-                    if self._has_groups:
-                        self._grouped()
-                    fewest, _, seconds = self._costs
-                    if not (structure.rests(fewest, seconds) or structure.rests(self._count, seconds)):
-                        program = self._program = self._due()
+        program = self._program or self._made(tier)
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
             if self._passing:  # it is met again
@@ -118,50 +150,49 @@ class TieredExecutable(Executable):
             return found
         return structure.run_program(lambda: program.run_donated(inputs, donated) if donated else program.run(inputs))
 
-    @property
-    def _plan(self) -> Timed:
-        """The plan on a device whose memory is its own, for sizes that are not the first."""
-        changing = locks.loaded("smelt.lazy.changing")
+    def _run_plan(self, inputs: Sequence[Buffer]) -> list[Buffer] | None:
+        """By the plan that there is on a device whose memory is its own, for sizes that are not the first; None: there
+        is none, it has taken what a compile takes, or its memory does not suffice, which that of a program may."""
+        if self._key is not None or self._program is not None:
+            return None
         with self._lock:
-            if self._found_plan is None:
-                self._found_plan = changing.plan_of_ops(self._ops, self._device)
-            return self._found_plan
+            plan = self._timed_plan
+            if plan is None:
+                changing = locks.loaded("smelt.lazy.execution.changing")
+                plan = self._timed_plan = changing.plan_of_ops(self._ops, self._device)
+        if plan.pays(lambda: self._recorded.count):
+            with contextlib.suppress(OutOfMemoryError):
+                return plan.run(inputs)
+        return None
+
+    def _made(self, tier: str) -> Executable | None:
+        """The program, if there is one now: always with the tier ``program``, else when it pays."""
+        with self._lock:
+            if self._program is None and tier == "program":
+                self._program = self._make()
+            elif self._program is None:
+                if self._has_groups:
+                    self._grouped()
+                fewest, _, seconds = self._recorded.costs
+                rests = self._structure.rests
+                if not (rests(fewest, seconds) or rests(self._recorded.count, seconds)):
+                    self._program = self._due()
+            return self._program
 
     def _due(self) -> Executable | None:
         """The program, if the next run is one too many without."""
 
         def due() -> Executable | None:
-            return self._structure.program(self._rolled, self._find, self._begin, self._make)
+            recorded = self._recorded
+            return self._structure.program(recorded.rolled, recorded.kept, recorded.begin, self._make)
 
         return due() if self._key is None else executables.get_or_wait(self._key, due)
-
-    @property
-    def _rolled(self) -> Sequence[RecordedNode]:
-        """What would be compiled."""
-        if self._compiled is None:
-            self._compiled = rolled(self._function.body, self._function.outputs)[0]
-        return self._compiled
-
-    @property
-    def _costs(self) -> tuple[int, float, float]:
-        """How many ops there are at least, and what they take, in element operations and by NumPy."""
-        if self._measured is None:
-            body = self._function.body if self._ops.costs is None else ()
-            self._measured = self._ops.costs or (tiers.fewest(body), work(body), tiers.op_by_op_seconds(body))
-        return self._measured
-
-    @property
-    def _count(self) -> int:
-        """How many ops there are to compile."""
-        if self._ops.costs is None:
-            self._ops.costs = (tiers.count(self._rolled), *self._costs[1:])
-        return self._ops.costs[0]
 
     @property
     def _has_groups(self) -> bool:
         """Whether it runs in groups: not if all of it computes less than what is worth a kernel, or takes less than it
         takes to look for groups. A family has looked for those of all sizes."""
-        _, cost, seconds = self._costs
+        _, cost, seconds = self._recorded.costs
         if cost < strided.SMALL:
             return False
         known = self._strided is not None or self._ops.origin is not None
@@ -184,14 +215,6 @@ class TieredExecutable(Executable):
             self._strided = found
         self._structure.runs_by(*strided.state_of(found))
         return found
-
-    def _find(self) -> Executable | None:
-        f = self._function
-        return kept_program(f.parameters, f.body, f.outputs, self._device, f.name)
-
-    def _begin(self) -> Pending | None:
-        f = self._function
-        return program_in_background(f.parameters, f.body, f.outputs, self._device, f.name)
 
 
 def executable_of(

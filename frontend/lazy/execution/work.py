@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
 
+from ..graph import APPLY, Node, RecordedNode, callees
 from . import tiers
-from .graph import APPLY, Node, RecordedNode, callees
 
 
 def work(order: Iterable[Node | RecordedNode]) -> float:

@@ -18,9 +18,9 @@ from smelt.ir.op_program import OpProgram, out_of_memory, plain_rule
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, LruCache
 
-from .build import MOST_ELEMENTS, check_sizes
+from ..build import MOST_ELEMENTS, check_sizes
+from ..graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
 from .families import bound_program
-from .graph import ALIAS, APPLY, GraphFunction, Node, callees, transforms_key
 from .recorded import Transforms, recorded
 from .results import as_buffer
 

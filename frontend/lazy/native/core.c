@@ -69,7 +69,7 @@ static PyMethodDef functions[] = {
     {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL, "See `smelt.lazy.core.call`."},
     {"structure_key", structure_key, METH_VARARGS, "See `smelt.lazy.graph.structure_key`."},
     {"dependent_on", dependent_on, METH_VARARGS, "See `smelt.lazy.graph.dependent_on`."},
-    {"plan", plan, METH_O, "See `smelt.lazy.steps.plan`."},
+    {"plan", plan, METH_O, "See `smelt.lazy.execution.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"buffers_like", (PyCFunction)(void (*)(void))buffers_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},

@@ -18,9 +18,9 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, LruCache
 from smelt.runtime.compile import is_loaded
 
+from ..graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from . import device_plan, direct, tiers
 from .device_plan import DevicePlan
-from .graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from .work import work
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the

@@ -29,8 +29,8 @@ from smelt.runtime import Device, Executable, LruCache, explain
 from smelt.runtime.compile import compile_anew, looks_on_disk
 from smelt.runtime.pipelines import WITHOUT_SIZES
 
+from ..graph import GraphFunction
 from . import direct, tiers
-from .graph import GraphFunction
 
 if TYPE_CHECKING:
     from smelt.ir.values import OpView

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from smelt.passes.transform import tape
     from smelt.passes.transform.listed import ListedFunction, ListedModule
 
-from .build import check_sizes
-from .graph import ALIAS, APPLY, GraphFunction, Ref, transforms_key
+from ..build import check_sizes
+from ..graph import ALIAS, APPLY, GraphFunction, Ref, transforms_key
 
 Transforms = Sequence[tuple[str, dict[str, Any]]]
 #: What may come out of rules.

@@ -27,11 +27,12 @@ from smelt.ir.op import Op
 from smelt.ir.op_program import out_of_memory, plain_rule
 from smelt.runtime import Buffer, Executable
 
-from . import core, direct, tiers
-from .build import MOST_ELEMENTS
-from .calls import NotedCall
-from .core import ALIAS, APPLY, COMPILED, PARAMETER, Node, Ref, state, topological
-from .graph import GraphFunction, RecordedNode, attrs_key, callees
+from .. import core
+from ..build import MOST_ELEMENTS
+from ..calls import NotedCall
+from ..core import ALIAS, APPLY, COMPILED, PARAMETER, Node, Ref, state, topological
+from ..graph import GraphFunction, RecordedNode, attrs_key, callees
+from . import direct, tiers
 from .results import as_buffer
 from .work import work
 

@@ -36,7 +36,7 @@ from smelt.runtime.compile import is_loaded
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
-from .graph import APPLY, Node, RecordedNode, callees
+from ..graph import APPLY, Node, RecordedNode, callees
 
 T = TypeVar("T")
 

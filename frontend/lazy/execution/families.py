@@ -22,11 +22,11 @@ from smelt.ir.sized_program import SizedProgram
 from smelt.ir.symbolic import Program, Symbol, value_of
 from smelt.runtime import LruCache
 
+from ..build import MOST_ELEMENTS
+from ..graph import ALIAS, APPLY, GraphFunction, Ref
+from ..static_keys import attribute_key
 from . import tiers
-from .build import MOST_ELEMENTS
-from .graph import ALIAS, APPLY, GraphFunction, Ref
 from .recorded import Transforms
-from .static_keys import attribute_key
 
 if TYPE_CHECKING:
     from smelt.passes.transform.tape import Recorded

@@ -8,7 +8,7 @@ from smelt.backends.buffer import memories
 from smelt.ir.aval import Aval
 from smelt.runtime import Buffer
 
-from .graph import LEAF, Ref, leaf
+from ..graph import LEAF, Ref, leaf
 
 #: A part of an array is copied where the array is larger than twice the part and so many bytes.
 _SLACK = 1 << 16
