@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 __path__ = list(dict.fromkeys([*__path__, _os.path.dirname(_os.path.realpath(__file__))]))
 
 from smelt.ir import collector as _collector
+from smelt.ir.listing import listed as _listed
 
 with _collector.lasting():
     import smelt.ir.ops as _ops  # fills the registry
@@ -180,6 +181,4 @@ if _settings.profile:
 
     _profile_process(_settings.profile)
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

@@ -22,6 +22,7 @@ from typing import Any
 
 import smelt
 from smelt.ir.errors import SettingError, at_user_line
+from smelt.ir.listing import listed
 
 from . import cuda, distributed, fast, linalg, metal, nn, optimizers, random, utils
 from .distributed import hosts
@@ -34,9 +35,7 @@ __all__ = ["install"]
 #: The version of MLX whose names these are: programs ask which one they have.
 _VERSION = "0.32.4"
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def _modules() -> dict[str, types.ModuleType]:

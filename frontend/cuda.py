@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from .lazy.streams import is_available as _is_available
 
 __all__ = ["is_available"]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())
 
 
 def is_available() -> bool:

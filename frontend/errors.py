@@ -46,6 +46,7 @@ from smelt.ir.errors import (
     TreeError,
     UndefinedMethodError,
 )
+from smelt.ir.listing import listed
 from smelt.ir.mlir import BindingsError
 
 __all__ = [
@@ -57,9 +58,7 @@ __all__ = [
     "TraceError", "TreeError", "UndefinedMethodError",
 ]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = listed(globals())
 
 #: Errors of what compiles for Metal, and where each stands: whoever catches another one does not load that.
 _OF_METAL = {

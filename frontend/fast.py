@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from smelt.ir import locks
 from smelt.ir.errors import DeviceError, at_user_line
+from smelt.ir.listing import listed
 
 from .functions.attention import rope, scaled_dot_product_attention
 from .functions.normalization import cross_entropy, layer_norm, rms_norm
@@ -27,9 +28,7 @@ __all__ = [
     "scaled_dot_product_attention",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def metal_kernel(

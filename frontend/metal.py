@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from smelt.ir.errors import DeviceError as _DeviceError
 from smelt.ir.errors import at_user_line as _at_user_line
+from smelt.ir.listing import listed as _listed
 from smelt.ir.paths import path_of as _path_of
 from smelt.runtime.device import gpu as _gpu
 
@@ -38,9 +39,7 @@ __all__ = [
     "stop_capture",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())
 
 
 def is_available() -> bool:

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from smelt.ir.errors import TreeError, at_user_line, shown
+from smelt.ir.listing import listed
 
 from .lazy.tree import (
     kind_of,
@@ -35,9 +36,7 @@ __all__ = [
     "tree_unflatten",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | None = None) -> Any:

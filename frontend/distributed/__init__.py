@@ -13,6 +13,8 @@ array([1, 2], dtype=float32)
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from .collectives import all_gather, all_max, all_min, all_sum, recv, recv_like, send, sum_scatter
 from .groups import Group, init, is_available
 
@@ -21,6 +23,4 @@ __all__ = [
     "sum_scatter",
 ]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

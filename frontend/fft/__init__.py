@@ -7,6 +7,8 @@ complex64. A transform of several axes is one call of the library an axis. The n
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from .frames import istft, stft
 from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from .transforms import (
@@ -31,6 +33,4 @@ __all__ = [
     "irfft2", "irfftn", "istft", "rfft", "rfft2", "rfftfreq", "rfftn", "stft",
 ]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

@@ -6,6 +6,7 @@ Matrices stand on the last two axes; all axes before them are a batch, which is 
 from __future__ import annotations
 
 from smelt.ir import locks as _locks
+from smelt.ir.listing import listed as _listed
 
 from .factors import cholesky, lu, lu_factor, qr
 from .matrix_functions import (
@@ -57,6 +58,4 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise _missing(name)
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

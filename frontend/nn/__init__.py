@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from . import init, layers, losses, pictures, utils
 from .layers import *
 from .layers import (  # noqa: F401  # MLX has them here, too
@@ -34,6 +36,4 @@ from .utils import average_gradients, value_and_grad
 __all__ = ["average_gradients", "init", "layers", "losses", "pictures", "utils", "value_and_grad"]
 __all__ += layers.__all__
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

@@ -10,6 +10,7 @@ import smelt
 from smelt import array
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.listing import listed
 
 from ..lazy.explained import explained_maker
 
@@ -18,8 +19,7 @@ __all__ = [
     "sparse", "uniform",
 ]  # fmt: skip
 
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 @explained_maker

@@ -12,6 +12,7 @@ from typing import Literal
 import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.listing import listed
 
 from .ctc import ctc_loss
 from .layers.activation_functions import largest_and_rest, relu, widened
@@ -25,9 +26,7 @@ __all__ = [
 
 Reduction = Literal["none", "mean", "sum"]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def _reduced(name: str, loss: array, reduction: str) -> array:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import smelt
 from smelt.ir.errors import SmeltError
+from smelt.ir.listing import listed
 
 from ..lazy.explained import explained
 
@@ -16,9 +17,7 @@ __all__ = ["takes_arrays"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def takes_arrays(function: F) -> F:

@@ -9,6 +9,7 @@ from typing import Any
 import smelt
 from smelt.distributed import Group, all_sum
 from smelt.ir.errors import TreeError, at_user_line
+from smelt.ir.listing import listed
 
 from ..distributed.groups import group_or_world
 from ..lazy.explained import explained
@@ -21,9 +22,7 @@ from .layers.base import Module, check_module
 
 __all__ = ["average_gradients", "checkpoint", "clip_grad_norm_sharded", "value_and_grad"]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = listed(globals())
 
 
 def _places(model: Module) -> list[tuple[Any, Any]]:

@@ -14,6 +14,8 @@ array([[0.375]], dtype=float32)
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from . import schedulers
 from .adam_variants import LAMB, NAdam
 from .algorithms import SGD, AdaDelta, Adagrad, Adam, Adamax, AdamW, Lion, RMSprop
@@ -29,6 +31,4 @@ __all__ = [
     "join_schedules", "linear_schedule", "schedulers", "step_decay",
 ]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())

@@ -17,6 +17,8 @@ ops, so samples fuse with what uses them.
 
 from __future__ import annotations
 
+from smelt.ir.listing import listed as _listed
+
 from .choosing import choice, shuffle
 from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
 from .counts import binomial, geometric, poisson
@@ -46,6 +48,4 @@ __all__ = [
     "uniform", "weibull",
 ]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+__dir__ = _listed(globals())
