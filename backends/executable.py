@@ -125,7 +125,14 @@ class Executable:
 
 
 class Portable(Protocol):
-    """How programs of a device go from process to process."""
+    """How programs of a device go from process to process.
+
+    Attributes:
+        needs_device: whether a compile asks the device itself: then no other process compiles beside this one.
+    """
+
+    @property
+    def needs_device(self) -> bool: ...
 
     def identity(self) -> str | None:
         """All that the machine code of its programs depends on, besides smelt, the bindings and the module: the

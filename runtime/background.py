@@ -323,6 +323,9 @@ def submit(recipe: Recipe) -> Pending | None:
     if found is not None:
         pending._program, pending._over = found, True
         return pending
+    portable = recipe.device.portable
+    if portable is None or portable.needs_device:
+        return None
     if any(w.is_given_up for w in _workers) or not sys.executable or getattr(sys, "frozen", False):
         return None
     pending._job = {

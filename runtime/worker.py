@@ -79,7 +79,7 @@ def _compiled(job: dict[str, Any]) -> tuple[bytes, float]:
         device = device_named(job["device"])
         recipe = Recipe(job["text"], device, lambda: job["located"], job["pipeline"], job["reader"])
         module = Lazy(job["reader"]).load()(job["located"])
-        program = compile_anew(module, recipe.device, recipe.pipeline)
+        program = compile_anew(module, recipe.device, recipe.pipeline, prepare=False)
         return recipe.keep(program) or b"", program.worked
 
 

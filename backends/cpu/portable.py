@@ -30,6 +30,8 @@ _OF_THE_PROCESSOR = frozenset(
 class CpuPortable:
     """See `smelt.backends.executable.Portable`."""
 
+    needs_device = False
+
     def identity(self) -> str | None:
         if not objects.supported():
             return None
@@ -38,8 +40,11 @@ class CpuPortable:
         return repr((_processor(), processors(), _blas(), type(team).__name__, team.together, team.shares, kind))
 
     def dump(self, executable: Executable) -> tuple[bytes, bool] | None:
-        program = getattr(executable, "program", None)
-        if not isinstance(program, Program) or (program.object is None and program.description.has_code):
+        return self.dump_program(executable.program) if isinstance(executable, CpuExecutable) else None
+
+    def dump_program(self, program: Program) -> tuple[bytes, bool] | None:
+        """`dump` of what an executable runs."""
+        if program.object is None and program.description.has_code:
             return None
         try:
             text = json.dumps(program.description.to_json(), separators=(",", ":")).encode()
@@ -50,6 +55,10 @@ class CpuPortable:
         return content, program.description.names_lines
 
     def load(self, content: bytes, device: Device) -> CpuExecutable:
+        return CpuExecutable(self.load_program(content), device)
+
+    def load_program(self, content: bytes) -> Program:
+        """What the executable runs that `load` gives. Raises DescriptionError."""
         size = int.from_bytes(content[:8], "little")
         try:
             found = json.loads(content[8 : 8 + size])
@@ -59,7 +68,7 @@ class CpuPortable:
         if description.parallel and description.together is not threads.team().together:
             raise DescriptionError("a program of another team of threads")
         code = content[8 + size :]
-        return CpuExecutable(Program(description, lambda symbols: objects.load(code, symbols.find)), device)
+        return Program(description, lambda symbols: objects.load(code, symbols.find))
 
 
 @functools.cache

@@ -23,7 +23,7 @@ CUDA = register(
     Device(
         "cuda",
         pipeline=Lazy("smelt.backends.cuda.pipeline:PIPELINE"),
-        executable=Lazy("smelt.backends.cuda.executable:CudaExecutable"),
+        executable=Lazy("smelt.backends.cuda.compile:executable"),
         memory=Lazy("smelt.backends.cuda.memory:MEMORY"),
         target=GPUS["nvidia"],
         kind="gpu",
@@ -33,9 +33,10 @@ CUDA = register(
             "smelt.backends.gpu", "smelt.backends.metal.emit", "smelt.backends.metal.program", "smelt.backends.cuda",
         ),
         stages=("gpu", "msl", "manifest"),
-        lower=Lazy("smelt.backends.cuda.executable:lowered"),
+        lower=Lazy("smelt.backends.cuda.compile:lowered"),
         languages={"msl": Lazy("smelt.backends.cuda.executable:launch")},
         strided=Lazy("smelt.backends.cuda.strided:KERNELS"),
+        portable=Lazy("smelt.backends.cuda.executable:PORTABLE"),
         missing=_missing(),
         details=Lazy("smelt.backends.cuda.executable:details"),
     )

@@ -17,15 +17,14 @@ from smelt.ir.host_threads import processors
 from smelt.ir.interpreter import run_op
 from smelt.ir.op import get
 from smelt.ir.ops.constants import constant_array
-from smelt.ir.settings import settings
 
 from ..buffer import Buffer
 from ..gpu.executable import GpuExecutable, HostCall
 from ..gpu.library import LibraryCall, LibraryStep
 from ..gpu.manifest import KernelInfo, Manifest, Size
-from ..gpu.program import DeviceSegment, Program
+from ..gpu.portable import GpuPortable
+from ..gpu.program import DeviceSegment
 from ..gpu.steps import Where, known_launches, walk
-from ..metal.program import compile_module
 from . import driver, installed
 from .compiler import cubins
 from .memory import MEMORY, memory_at
@@ -287,11 +286,6 @@ class StagedCall(HostCall):
             tables[place.kind][place.index].home.memory.write(staged.address, aval.nbytes, place.offset)
 
 
-def lowered(module: Any, gpu: str | None = None) -> Program:
-    """A program from a module that has been through the device's passes, with what is installed here."""
-    return compile_module(module, gpu, installed.LIBRARY if settings.libraries else None)
-
-
 class CudaExecutable(GpuExecutable):
     """Programs of ``cuda``."""
 
@@ -299,6 +293,10 @@ class CudaExecutable(GpuExecutable):
 
     def load(self, text: str, manifest: Manifest) -> CudaProgram:
         return CudaProgram(text, manifest)
+
+
+#: Which products a library takes is asked on the GPU: a process beside this one would hold memory there.
+PORTABLE = GpuPortable(CudaExecutable, installed.identity, needs_device=True)
 
 
 def launch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from ctypes import c_void_p
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from smelt.ir.errors import DeviceError
 
 from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct, ScaledAttention
-from . import collectives, dnn, products, solvers, transforms
+from . import collectives, dnn, driver, libraries, products, solvers, transforms
 
 
 class Plan(Protocol):
@@ -67,6 +68,12 @@ def plan(step: LibraryStep) -> Plan:
             "changed, or is gone; SMELT_LIBRARIES=0 does without"
         )
     return found
+
+
+@functools.cache
+def identity() -> str:
+    """What is installed, and on which GPU it is asked what it takes."""
+    return repr((libraries.versions(), driver.gpu_name(), driver.architecture()))
 
 
 class _Library:

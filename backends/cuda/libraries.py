@@ -40,16 +40,26 @@ def load(name: str) -> ctypes.CDLL | None:
     Args:
         name: what stands between ``lib`` and ``.so`` in the file's name: "nvrtc", "cublasLt", ...
     """
-    pattern = f"lib{name}.so.*"
-    places = [path for root in sys.path for path in glob.glob(os.path.join(root, "nvidia", "*", "lib", pattern))]
-    places += sorted(glob.glob(f"/usr/local/cuda*/lib64/{pattern}"), reverse=True)
     system = ctypes.util.find_library(name)
-    for place in [*places, *([system] if system else [])]:
+    for place in [*_files(name), *([system] if system else [])]:
         try:
             return ctypes.CDLL(place)
         except OSError:
             continue
     return None
+
+
+def _files(name: str) -> list[str]:
+    """Where a library may be, beside where the system looks for it."""
+    pattern = f"lib{name}.so.*"
+    places = [path for root in sys.path for path in glob.glob(os.path.join(root, "nvidia", "*", "lib", pattern))]
+    return places + sorted(glob.glob(f"/usr/local/cuda*/lib64/{pattern}"), reverse=True)
+
+
+def versions() -> str:
+    """Which libraries there are, without loading one: their files, sizes and times."""
+    stats = [(path, os.stat(path)) for path in _files("*")]
+    return repr([(path, status.st_size, status.st_mtime_ns) for path, status in stats])
 
 
 class Library(Generic[Step, Found]):

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, TypeVar
 
 from smelt.ir import mlir
 
+from ..device import Device
 from ..strided_rows import layout_of
 from .devices import GPUS, Gpu
+from .executable import GpuExecutable
 from .fused import FusedProgram
 from .library import DeviceLibrary
 from .program import Emit, Program
 from .strided import StridedProgram
+
+Kind = TypeVar("Kind", bound=GpuExecutable)
+
+
+def executable(kind: type[Kind], module: Any, device: Device) -> Kind:
+    """What runs a module that has been through the pipeline, and can be shown at the device's stages."""
+    assert device.lower is not None, "a GPU's programs are made before they are loaded"
+    program: Program = device.lower(module, device.target.name)
+    found = kind(program, device)
+    found.texts |= {stage: functools.partial(program.as_text, stage) for stage in device.stages}
+    return found
 
 
 def compile_module(module: Any, gpu: Gpu | str, emit: Emit, library: DeviceLibrary | None = None) -> Program:

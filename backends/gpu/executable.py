@@ -5,7 +5,6 @@ What a GPU's backend adds is where memory comes from, and what runs a text.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,20 +63,13 @@ class GpuExecutable(Executable):
 
     host_call: type[HostCall] = HostCall
 
-    def __init__(self, module: Any, device: Device):
-        self.program = self.lowered(module, device)
-        super().__init__(list(self.program.arguments), list(self.program.results))
+    def __init__(self, program: Program, device: Device):
+        self.program = program
+        super().__init__(list(program.arguments), list(program.results))
         self._memory = device.memory
         self._lock = locks.lock()
         self._loaded: list[Any] | None = None
-        self._aliases = dict(self.program.aliases)
-        self.texts |= {stage: functools.partial(self.program.as_text, stage) for stage in device.stages}
-
-    def lowered(self, module: Any, device: Device) -> Program:
-        """The module's kernels."""
-        assert device.lower is not None, "a GPU's programs are made before they are loaded"
-        program: Program = device.lower(module, device.target.name)
-        return program
+        self._aliases = dict(program.aliases)
 
     @property
     def is_prepared(self) -> bool:

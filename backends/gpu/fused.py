@@ -15,12 +15,13 @@ from smelt.passes.call_graph import reached
 from smelt.passes.kernels.plan_buffers import arena_bytes, is_view, offsets_of, origin
 from smelt.passes.rewrite import is_placed
 
+from .describe import cleanup, describe
 from .devices import Gpu
 from .kernel import GpuModule
 from .launches import FunctionPlanner, MainEmitter
 from .library import DeviceLibrary
 from .manifest import BufferSlot
-from .program import DeviceSegment, Emit, HostSegment, Program, cleanup
+from .program import DeviceSegment, Emit, HostSegment, Program
 from .schedules.schedule import argument_name
 
 
@@ -117,6 +118,6 @@ class FusedProgram(Program):
         main.emit_ops(planned_ops, places, main.arena)
         self.arena_bytes = max(self.arena_bytes, main.arena_bytes)
         main.finish(self.arena_bytes)
-        self._describe(main.operation, [argument_name(v) for v in self.main.arguments])
+        describe(self, main.operation, [argument_name(v) for v in self.main.arguments])
         cleanup().run(module.mlir.operation)
         return DeviceSegment(module.mlir, self._emit)

@@ -293,7 +293,13 @@ def _own(found: Mapping[str, Any]) -> OwnText:
     return OwnText(found["text"], found["function"], (x, y, z), constants)
 
 
-def _place(found: Mapping[str, Any]) -> BufferSlot:
+def slot_to(slot: BufferSlot) -> Any:
+    """A place as plain data."""
+    return _plain(slot)
+
+
+def slot_from(found: Mapping[str, Any]) -> BufferSlot:
+    """The inverse of `slot_to`."""
     strides = tuple((int(loop), int(stride)) for loop, stride in found.get("strides", ()))
     return BufferSlot(found["kind"], found["index"], found["offset"], strides)
 
@@ -304,11 +310,11 @@ def _steps(items: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
 
 def _step(item: Mapping[str, Any]) -> Step:
     if "entry" in item:
-        return Launch(item["entry"], tuple(map(_place, item["buffers"])))
+        return Launch(item["entry"], tuple(map(slot_from, item["buffers"])))
     if "function" in item:
-        return Call(item["function"], tuple(map(_place, item["buffers"])))
+        return Call(item["function"], tuple(map(slot_from, item["buffers"])))
     if "branch" in item:
-        return Branch(_place(item["branch"]), item["bytes"], tuple(map(_steps, item["branches"])))
-    moving = tuple(Local(x["index"], _place(x["start"]), _place(x["next"])) for x in item["locals"])
-    flag = _place(item["flag"]) if item["flag"] else None
+        return Branch(slot_from(item["branch"]), item["bytes"], tuple(map(_steps, item["branches"])))
+    moving = tuple(Local(x["index"], slot_from(x["start"]), slot_from(x["next"])) for x in item["locals"])
+    flag = slot_from(item["flag"]) if item["flag"] else None
     return Loop(item["loop"], item["length"], moving, _steps(item["condition"]), flag, _steps(item["steps"]))

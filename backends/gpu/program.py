@@ -7,18 +7,15 @@ arena of temporary memory.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.backends.cpu import program as cpu
+from smelt.backends.cpu.running import Program as CpuProgram
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.dialect import context
 from smelt.ir.errors import AttributeValueError, SmeltError
-from smelt.passes.rewrite import ARENA_BYTES
 
 from .manifest import BufferSlot, KernelInfo, Manifest
 
@@ -26,25 +23,29 @@ from .manifest import BufferSlot, KernelInfo, Manifest
 Emit = Callable[[Any], tuple[str, Manifest]]
 
 
-@dataclass(frozen=True)
 class DeviceSegment:
     """Kernels and their launches.
 
-    Attributes:
-        module: the kernel IR.
-        emit: makes text of it.
+    Args:
+        module: the kernel IR. emit: makes text of it, when it is first asked for.
     """
 
-    module: Any
-    emit: Emit
+    def __init__(self, module: Any, emit: Emit):
+        self.module: Any | None = module
+        self._emit = emit
+        self._emitted: tuple[str, Manifest] | None = None
+
+    @classmethod
+    def of_text(cls, text: str, manifest: Manifest) -> DeviceSegment:
+        """What was emitted before; its kernel IR is not known."""
+        return cls(None, lambda module: (text, manifest))
 
     @property
     def emitted(self) -> tuple[str, Manifest]:
-        # Not functools.cached_property, which has a lock of its own before Python 3.12: two orders of two locks.
-        with mlir.lock:
-            if "_emitted" not in self.__dict__:
-                self.__dict__["_emitted"] = self.emit(self.module)
-            return self.__dict__["_emitted"]
+        if self._emitted is None:
+            with mlir.lock:
+                self._emitted = self._emitted or self._emit(self.module)
+        return self._emitted
 
     @property
     def text(self) -> str:
@@ -60,7 +61,7 @@ class HostSegment:
     """A function that runs on the CPU, over the same memory."""
 
     name: str
-    program: cpu.Program
+    program: CpuProgram
     arguments: Sequence[tuple[BufferSlot, Aval]]
     results: Sequence[tuple[BufferSlot, Aval]]
 
@@ -102,6 +103,7 @@ class Program:
             if isinstance(segment, HostSegment):
                 parts.append(f"// @{segment.name} runs on the CPU\n")
             elif stage == "gpu":
+                assert segment.module is not None, "programs of other processes have no such stage"
                 with mlir.lock:
                     parts.append(segment.module.operation.get_asm(large_elements_limit=64) + "\n")
             else:
@@ -127,52 +129,3 @@ class Program:
             with open(paths[-1], "w", encoding="utf-8") as file:
                 file.write(self.as_text(stage))
         return paths
-
-    def _describe(self, operation: Any, names: Sequence[str]) -> None:
-        """What a manifest says of the whole program. `names`: of the arguments, where these are known."""
-        ir, ctx = mlir.ir, context()
-        i64 = ir.IntegerType.get_signless(64, ctx)
-        outs = [f"result{i}" for i in range(len(self.results))]
-        attributes = operation.attributes
-        attributes["smelt.results"] = ir.IntegerAttr.get(i64, len(self.results))
-        attributes[ARENA_BYTES] = ir.IntegerAttr.get(i64, self.arena_bytes)
-        called = [name or f"arg{i}" for i, name in enumerate(names)]
-        attributes["smelt.arguments"] = _arrays(called, self.arguments)
-        attributes["smelt.array_results"] = _arrays(outs, self.results)
-        if self.aliases:
-            attributes["smelt.aliases"] = _aliases(self.aliases)
-
-
-@functools.cache
-def cleanup() -> Any:
-    """A pass manager: what schedules compute twice is computed once."""
-    return mlir.passmanager.PassManager.parse("builtin.module(cse)", context())
-
-
-def _aliases(aliases: Mapping[int, int | tuple[str, int]]) -> Any:
-    ir, ctx = mlir.ir, context()
-    i64 = ir.IntegerType.get_signless(64, ctx)
-    found = []
-    for result, source in aliases.items():
-        kind, index = ("argument", source) if isinstance(source, int) else source
-        numbers = [ir.IntegerAttr.get(i64, n) for n in (result, index)]
-        found.append(ir.ArrayAttr.get([numbers[0], ir.StringAttr.get(kind, ctx), numbers[1]], ctx))
-    return ir.ArrayAttr.get(found, ctx)
-
-
-def _arrays(names: Sequence[str], avals: Sequence[Aval]) -> Any:
-    ir, ctx = mlir.ir, context()
-    return ir.ArrayAttr.get(
-        [
-            ir.ArrayAttr.get(
-                [
-                    ir.StringAttr.get(name, ctx),
-                    ir.StringAttr.get(aval.dtype.name, ctx),
-                    ir.DenseI64ArrayAttr.get(list(aval.shape), ctx),
-                ],
-                ctx,
-            )
-            for name, aval in zip(names, avals)
-        ],
-        ctx,
-    )

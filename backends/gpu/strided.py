@@ -32,11 +32,12 @@ from ..executable import Executable
 from ..memory import Memory
 from ..strided import DeviceBinding, Laid, StridedKernels, collapsed
 from ..strided_rows import Placed, RowBuilder, Stages
+from .describe import cleanup, describe
 from .devices import METAL, Gpu
 from .executable import GpuExecutable
 from .kernel import GpuKernel, GpuModule
 from .launches import MainEmitter
-from .program import DeviceSegment, Emit, Program, cleanup
+from .program import DeviceSegment, Emit, Program
 from .schedules.schedule import argument_name, source_lines
 from .strided_layouts import GROUPS, MANY, MOST_THREADS, NARROW, SCATTER, Layout, ScatterLayout
 from .strided_scatter import bind_scatter, build_scatter
@@ -365,6 +366,6 @@ class StridedProgram(Program):
         main = MainEmitter(gpu_module, {}, avals, False, 0)
         main.launch_on(k.name, list(zip(main.table, avals)), body.mlir.location)
         main.finish(0)
-        self._describe(main.operation, ["table", *map(argument_name, body.arguments)])
+        describe(self, main.operation, ["table", *map(argument_name, body.arguments)])
         cleanup().run(gpu_module.mlir.operation)
         self.segments = [DeviceSegment(gpu_module.mlir, emit)]

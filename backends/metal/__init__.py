@@ -36,7 +36,7 @@ METAL_SIM = register(
     Device(
         "metal:sim",
         pipeline=_PIPELINE,
-        executable=Lazy("smelt.backends.metal.simulated:SimulatedExecutable"),
+        executable=Lazy("smelt.backends.metal.program:simulated"),
         memory=Lazy("smelt.backends.metal.simulated:MEMORY"),
         target=GPUS["simulator"],
         modules=_MODULES,
@@ -44,13 +44,14 @@ METAL_SIM = register(
         lower=_LOWER,
         languages={"msl": Lazy("smelt.backends.metal.simulated:launch")},
         strided=Lazy("smelt.backends.gpu.strided:METAL_KERNELS"),
+        portable=Lazy("smelt.backends.metal.simulated:PORTABLE"),
     )
 )
 METAL = register(
     Device(
         "metal",
         pipeline=_PIPELINE,
-        executable=Lazy("smelt.backends.metal.apple.executable:AppleExecutable"),
+        executable=Lazy("smelt.backends.metal.program:apple"),
         memory=Lazy("smelt.backends.metal.apple.executable:MEMORY"),
         target=GPUS["apple8"],
         kind="gpu",
@@ -62,6 +63,7 @@ METAL = register(
         lower=_LOWER,
         languages={"msl": Lazy("smelt.backends.metal.apple.executable:launch")},
         strided=Lazy("smelt.backends.gpu.strided:METAL_KERNELS"),
+        portable=Lazy("smelt.backends.metal.apple.executable:PORTABLE"),
         missing=_missing(),
         details=Lazy("smelt.backends.metal.apple.executable:details"),
     )

@@ -6,12 +6,15 @@ from typing import Any
 
 from smelt.ir.errors import IRError
 
+from ..device import Device
 from ..gpu import compile as gpu_compile
 from ..gpu.devices import GPUS
 from ..gpu.library import DeviceLibrary
 from ..gpu.pipeline import gpu_pipeline
 from ..gpu.program import Program
+from .apple.executable import AppleExecutable
 from .emit import emit
+from .simulated import SimulatedExecutable
 
 #: What makes a module ready for `compile_module`.
 PIPELINE = gpu_pipeline()
@@ -30,3 +33,13 @@ def compile_module(module: Any, gpu: str | None = None, library: DeviceLibrary |
     if gpu is not None and gpu not in GPUS:
         raise IRError(f"there is no GPU description {gpu!r}; there are {', '.join(GPUS)}")
     return gpu_compile.compile_module(module, gpu or "apple8", emit, library)
+
+
+def simulated(module: Any, device: Device) -> SimulatedExecutable:
+    """A program of ``metal:sim``."""
+    return gpu_compile.executable(SimulatedExecutable, module, device)
+
+
+def apple(module: Any, device: Device) -> AppleExecutable:
+    """A program of ``metal``."""
+    return gpu_compile.executable(AppleExecutable, module, device)

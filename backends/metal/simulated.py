@@ -17,6 +17,7 @@ from smelt.ir.settings import settings
 from ..buffer import Buffer, HostMemory
 from ..gpu.executable import GpuExecutable, fill
 from ..gpu.manifest import Manifest, Size
+from ..gpu.portable import GpuPortable
 from ..gpu.steps import walk
 from .apple.order import element_bytes
 from .simulator import Library, Options
@@ -104,6 +105,9 @@ class SimulatedExecutable(GpuExecutable):
 
     def load(self, text: str, manifest: Manifest) -> SimulatedProgram:
         return SimulatedProgram(text, manifest)
+
+
+PORTABLE = GpuPortable(SimulatedExecutable)
 
 
 @functools.lru_cache(maxsize=64)

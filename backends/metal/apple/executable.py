@@ -13,6 +13,7 @@ from smelt.ir.aval import Aval
 from ...buffer import Buffer, pools
 from ...gpu.executable import GpuExecutable, fill
 from ...gpu.manifest import Manifest, Size
+from ...gpu.portable import GpuPortable
 from .device import AppleDevice
 from .memory import Block
 from .program import AppleProgram
@@ -69,6 +70,9 @@ class AppleExecutable(GpuExecutable):
 
     def load(self, text: str, manifest: Manifest) -> AppleSegment:
         return AppleSegment(MEMORY.device.load(text, manifest))
+
+
+PORTABLE = GpuPortable(AppleExecutable)
 
 
 def launch(
