@@ -63,6 +63,7 @@ def _forget() -> None:
     for module in installed.MODULES.values():
         module.library.cache_clear()
     driver._context.cache_clear()
+    installed.identity.cache_clear()
     transfers.ring.cache_clear()
     if memory.MEMORY.pool in pools:
         pools.remove(memory.MEMORY.pool)
