@@ -13,6 +13,7 @@ import smelt
 from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.schedules.rows import build as rows
 
+from ...spies import calls_of
 from .test_rows import S, f32, races, run_on
 
 #: Elements of a row too long for the registers of `FEW`.
@@ -51,16 +52,7 @@ SHAPES = [((LONG, 16), 0), ((1501, 21), 0), ((3000, 1), 0), ((7, 4099), 1), ((4,
 @pytest.fixture
 def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pairs each fusion had."""
-    found: list[int] = []
-    merged = rows.merged_states
-
-    def counted(plan: Any) -> Any:
-        states = merged(plan)
-        found.append(len(states))
-        return states
-
-    monkeypatch.setattr(rows, "merged_states", counted)
-    return found
+    return calls_of(monkeypatch, rows, "merged_states", lambda arguments, states: len(states))
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)

@@ -15,6 +15,7 @@ from smelt.backends.gpu.schedules.scan.columns import ColumnShape
 from smelt.backends.metal.check import check_or_raise
 from smelt.backends.metal.simulator import Options
 
+from ...spies import calls_of
 from .harness import check, metal_text
 from .test_rows import S, f32, races, run_on
 
@@ -24,16 +25,7 @@ SHAPES = [((17, 2), 0), ((300, 3), 0), ((129, 40), 0), ((2, 260, 5), 1), ((3000,
 @pytest.fixture
 def columns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many kernels each scan of columns had."""
-    found: list[int] = []
-    build = scans.build_columns
-
-    def counted(*arguments: Any) -> Any:
-        steps = build(*arguments)
-        found.append(len(steps))
-        return steps
-
-    monkeypatch.setattr(scans, "build_columns", counted)
-    return found
+    return calls_of(monkeypatch, scans, "build_columns", lambda arguments, steps: len(steps))
 
 
 @pytest.mark.parametrize(("reverse", "inclusive"), [(False, True), (True, False)])

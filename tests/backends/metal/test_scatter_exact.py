@@ -11,6 +11,7 @@ import smelt
 from smelt.backends.gpu.schedules.scatter import build as scatters
 from smelt.backends.gpu.schedules.scatter import exact
 
+from ...spies import calls_of
 from . import harness
 from .test_sequences import RACES, Shape, check_scatter
 
@@ -18,16 +19,8 @@ from .test_sequences import RACES, Shape, check_scatter
 @pytest.fixture(autouse=True)
 def applied(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The scatters that are applied so; few updates are enough."""
-    found: list[Any] = []
-    apply = scatters.apply_exact
-
-    def counted(module: Any, what: Any, scratch: Any) -> Any:
-        found.append(what)
-        return apply(module, what, scratch)
-
-    monkeypatch.setattr(scatters, "apply_exact", counted)
     monkeypatch.setattr(exact, "LEAST", 64)
-    return found
+    return calls_of(monkeypatch, scatters, "apply_exact", lambda arguments, result: arguments[1])
 
 
 def added(

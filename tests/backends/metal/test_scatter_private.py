@@ -12,6 +12,7 @@ import smelt
 from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.schedules.scatter import build as scatters
 
+from ...spies import calls_of
 from . import harness
 from .test_sequences import Shape, check_scatter
 
@@ -19,15 +20,7 @@ from .test_sequences import Shape, check_scatter
 @pytest.fixture(autouse=True)
 def private(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """How the updates of each scatter are shared."""
-    found: list[Any] = []
-    apply = scatters.apply_private
-
-    def counted(module: Any, what: Any, shape: Any, scratch: Any) -> Any:
-        found.append(shape)
-        return apply(module, what, shape, scratch)
-
-    monkeypatch.setattr(scatters, "apply_private", counted)
-    return found
+    return calls_of(monkeypatch, scatters, "apply_private", lambda arguments, result: arguments[2])
 
 
 CASES = [

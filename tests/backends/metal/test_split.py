@@ -14,6 +14,7 @@ from smelt.backends.gpu.devices import GPUS
 from smelt.backends.gpu.schedules.rows.split import Split
 from smelt.backends.metal.simulator import Options
 
+from ...spies import calls_of
 from .harness import check
 from .test_merged import FEW, FUNCTIONS, normalized
 from .test_rows import S, f32, races, run_on
@@ -43,16 +44,7 @@ SHAPES = [((4, 5000), 1), ((5003, 3), 0), ((5001,), 0), ((2, 1500, 6), 1)]
 def splits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A GPU on which short rows are long; how many kernels each fusion got that was split."""
     monkeypatch.setitem(GPUS, "simulator", FEW)
-    found: list[int] = []
-    build = Split.build
-
-    def counted(split: Split) -> Any:
-        steps = build(split)
-        found.append(len(steps))
-        return steps
-
-    monkeypatch.setattr(Split, "build", counted)
-    return found
+    return calls_of(monkeypatch, Split, "build", lambda arguments, steps: len(steps))
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
