@@ -150,7 +150,7 @@ def _positions(name: str, obj: Any, size: int, past: int) -> np.ndarray:
         return np.flatnonzero(given)
     if (given.size and given.dtype.kind not in "iu") or given.ndim > 1:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: obj must be integers or a slice, is {shown(obj)}"))
-    found = given.astype(np.int64).reshape(-1)
+    found = (given if given.size else np.zeros(0)).astype(np.int64).reshape(-1)
     for place in found:
         if not -size <= place < size + past:
             message = f"smelt.{name}: index {place} is out of range for an axis of {size} elements"

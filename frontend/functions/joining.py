@@ -278,7 +278,7 @@ def _repeated_places(repeats: Any, extent: int) -> np.ndarray:
     total = builtins.sum(map(int, known.tolist())) * (extent if known.size == 1 else 1)
     checked_shape("repeat", total)
     try:
-        return np.repeat(np.arange(extent), known.astype(np.int64))
+        return np.repeat(np.arange(extent), (known if known.size else np.zeros(0)).astype(np.int64))
     except (MemoryError, ValueError):
         raise OutOfMemoryError(at_user_line(f"smelt.repeat: no memory for {total} indices")) from None
 

@@ -65,7 +65,9 @@ def poisson(
     target, (mean,), shape = _parameters("poisson", dtype, shape, lam=lam)
     few, many = split(checked_key("poisson", key))
     if isinstance(lam, (int, float)):  # one of the ways will do, and smaller means share their probabilities
-        if np.float32(lam) >= MEAN:
+        with np.errstate(over="ignore"):
+            is_large = np.float32(lam) >= MEAN
+        if is_large:
             return convert(_poisson_by_trials(many, mean), target)
         return convert(_poisson_by_sums(few, as_array(lam, mean.dtype), shape), target)
     large = mean >= MEAN

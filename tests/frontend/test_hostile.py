@@ -26,7 +26,10 @@ import smelt.utils
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import MissingPackageError, OutOfMemoryError, SmeltError
 
-pytestmark = pytest.mark.usefixtures("small_heap")  # memory that is short has garbage collected
+pytestmark = [
+    pytest.mark.usefixtures("small_heap"),  # memory that is short has garbage collected
+    pytest.mark.filterwarnings("error::RuntimeWarning"),  # NumPy's, of what smelt computes inside
+]
 
 register_target(Target("tests.first", lambda call, x, *more: x))
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
