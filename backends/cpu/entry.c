@@ -86,6 +86,24 @@ static PyObject *made(PyObject *blank, uint64_t *address)
     return buffer;
 }
 
+static PyObject *empties(PyObject *module, PyObject *blanks)
+{
+    if (!PyTuple_Check(blanks))
+        return PyErr_Format(PyExc_TypeError, "a tuple of blanks");
+    Py_ssize_t count = PyTuple_GET_SIZE(blanks);
+    PyObject *found = PyList_New(count);
+    uint64_t address;
+    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
+        PyObject *blank = PyTuple_GET_ITEM(blanks, i);
+        PyObject *buffer = blank == Py_None ? Py_NewRef(blank) : made(blank, &address);
+        if (buffer == NULL)
+            Py_CLEAR(found);
+        else
+            PyList_SET_ITEM(found, i, buffer);
+    }
+    return found;
+}
+
 static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t flags, PyObject *names)
 {
     Entry *self = (Entry *)callable;
@@ -221,6 +239,7 @@ static PyObject *connect(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"connect", connect, METH_VARARGS, "Take the class of buffers, what makes one of an aval, and numpy.empty."},
+    {"empties", empties, METH_O, "Buffers for a tuple of blanks; None where that has None."},
     {NULL, NULL, 0, NULL},
 };
 

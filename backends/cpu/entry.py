@@ -14,7 +14,7 @@ import numpy as np
 
 from smelt.ir.settings import settings
 
-from ..buffer import Blank, Buffer
+from ..buffer import Blank, Buffer, pool
 
 #: ``run(inputs, arena)``, as `Program.run`; returns fresh buffers of the results, and None for others.
 Run = Callable[[Sequence[Buffer], int], list[Buffer]]
@@ -46,3 +46,11 @@ def entry(
         blanks: of the results; None of those that are an argument's memory, or another result's.
     """
     return None if _found is None else _found.Entry(address, arguments, keeps_lock, wide, tuple(blanks))
+
+
+def fresh(blanks: tuple[Blank | None, ...]) -> list[Any]:
+    """`Buffer.empties`, with None where there is None."""
+    if _found is not None and not pool.limit:
+        return _found.empties(blanks)  # type: ignore[no-any-return]
+    made = iter(Buffer.empties([blank for blank in blanks if blank is not None]))
+    return [None if blank is None else next(made) for blank in blanks]

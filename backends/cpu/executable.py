@@ -11,6 +11,7 @@ from ..buffer import Buffer, pool, scratch
 from ..device import Device
 from ..executable import Executable, results_of, with_aliases
 from .description import EntryStep
+from .entry import fresh
 from .running import Program
 
 
@@ -22,10 +23,11 @@ class CpuExecutable(Executable):
         super().__init__(list(self.program.arguments), list(self.program.results))
         self._aliases = dict(self.program.aliases)
         self._memory = device.memory
-        self._blanks = Buffer.blanks(self.results)
+        blanks = enumerate(Buffer.blanks(self.results))
+        self._blanks = tuple([None if i in self._aliases else blank for i, blank in blanks])
         self._donatable = _donatable(program)
         #: Of programs for which nobody looks at the memory before.
-        self._entry = program.entry([None if i in self._aliases else blank for i, blank in enumerate(self._blanks)])
+        self._entry = program.entry(self._blanks)
         if program.has_texts:
             self.texts["kernel"] = lambda: self.program.as_text("kernel")
             self.texts["llvm"] = lambda: self.program.as_text("llvm")
@@ -39,11 +41,7 @@ class CpuExecutable(Executable):
             found = entry(inputs, address)
             del keep
             return with_aliases(found, self.results, inputs, self._aliases)
-        if self._aliases:
-            outputs = results_of(self._memory, self.results, inputs, self._aliases)
-        else:
-            outputs = Buffer.empties(self._blanks)
-        return self._run(inputs, outputs)
+        return self._run(inputs, with_aliases(fresh(self._blanks), self.results, inputs, self._aliases))
 
     @property
     def is_step(self) -> bool:
@@ -63,6 +61,8 @@ class CpuExecutable(Executable):
             if argument in donated and argument not in used and result not in placed:
                 placed[result] = argument
                 used.add(argument)
+        if not placed:  # small arrays: new ones are made in C
+            return self.run(inputs)
         return self._run(inputs, results_of(self._memory, self.results, inputs, {**placed, **self._aliases}))
 
     def run_at(self, addresses: Sequence[int], work: int, lines: Callable[[int], Sequence[int]]) -> None:

@@ -17,13 +17,15 @@ from smelt.ir import locks
 from smelt.runtime import Device, default_device
 from smelt.runtime.device import chosen
 
-from .core import topological
+from .core import COMPILED, topological
 from .evaluate import check_values, evaluate
 from .execution import tiers
+from .execution.steps import plan
 from .graph import Ref, state
 
-#: What takes less than so many seconds op by op is evaluated at once.
-WORTH_IT = 1e-3
+#: What takes less than so many seconds op by op, without what Python does for each op, is evaluated at once: Python's
+#: lock lets nothing run beside that. Nothing that takes longer than the second number is.
+WORTH_IT, MOST_AT_ONCE = 1e-3, 1e-2
 #: Graphs that wait for the worker; whoever brings another one waits as well, so that no more memory is held.
 MOST_JOBS = 64
 
@@ -112,12 +114,27 @@ def begin(refs: Sequence[Ref]) -> None:
     if state.recording or state.compiling or _here.is_worker:  # the worker cannot wait for itself
         evaluate(refs)
         return
-    order = topological(refs)
-    check_values(order, refs)
     # While the worker runs it takes everything: that keeps the order, and nodes may change while they are looked at.
-    is_small = _worker.is_idle() and tiers.op_by_op_seconds(order) < WORTH_IT
-    if is_small or not _worker.submit(refs, default_device()):
+    if _worker.is_idle() and _is_small(refs):
         evaluate(refs)
+        return
+    check_values(topological(refs), refs)
+    if not _worker.submit(refs, default_device()):
+        evaluate(refs)
+
+
+def _is_small(refs: Sequence[Ref]) -> bool:
+    """Whether a graph takes longer to hand over than beside this thread. What is known of ops that have run answers
+    without a look at each."""
+    found = plan(list(refs))
+    if found is None:
+        return True
+    order, seconds, ops = found.order(), 0.0, 0
+    if found.plain:  # where only calls of compiled functions are without a time
+        order, seconds, ops = [node for node in order if node.op is COMPILED], found.seconds, found.ops
+        ops -= len(order)
+    seconds, ops = seconds + tiers.op_by_op_seconds(order), ops + tiers.count(order)
+    return seconds - tiers.OP * ops < WORTH_IT and seconds < MOST_AT_ONCE
 
 
 def wait() -> None:

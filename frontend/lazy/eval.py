@@ -44,8 +44,9 @@ def _refs(args: tuple[Any, ...]) -> list[Ref]:
 def async_eval(*args: Any) -> None:
     """Begin to evaluate arrays, or trees of arrays, and return at once; what asks for a value waits for it.
 
-    Another thread evaluates, on this thread's device. Arrays that take less than about a millisecond are evaluated
-    before the call returns. What goes wrong is raised where a value is asked for, and by `synchronize`.
+    Another thread evaluates, on this thread's device. What takes less than about a millisecond, besides what Python
+    does for each op, is evaluated before the call returns. What goes wrong is raised where a value is asked for, and by
+    `synchronize`.
 
     Args:
         args: as for `eval`.

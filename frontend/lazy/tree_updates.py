@@ -57,14 +57,19 @@ def _is_frozen(x: Any) -> bool:
 
 
 def _merge_dict(target: dict, source: dict) -> None:
-    for key in [k for k in dict.keys(target) if not dict.__contains__(source, k)]:
-        del target[key]
-    for key in list(dict.keys(source)):
-        value = dict.__getitem__(source, key)
-        if not dict.__contains__(target, key):
+    if dict.keys(target) != dict.keys(source):
+        for key in [k for k in dict.keys(target) if not dict.__contains__(source, k)]:
+            del target[key]
+    for key, value in list(dict.items(source)):
+        known = dict.get(target, key, _ABSENT)
+        if known is not _ABSENT and type(value) is not array:  # arrays, most of a state, stand for themselves
+            value = merged(known, value)
+        if value is not known:
             target[key] = value
-        elif (new := merged(known := dict.__getitem__(target, key), value)) is not known:
-            target[key] = new
+
+
+#: What `_merge_dict` finds where the target has no such key.
+_ABSENT = object()
 
 
 def _merge_fixed(target: Any, source: Any) -> Any:

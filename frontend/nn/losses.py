@@ -74,6 +74,8 @@ def cross_entropy(
     Args:
         logits: any shape, floating point. targets: the shape of `logits` without `axis`, integers; or that of
             `logits`, probabilities; where these do not sum to 1, the loss is that of the logits without their maximum.
+            Numbers below 0 count from the last class; one that there is no class for, -100 say, is read as the nearest
+            one, so that a weight of 0 leaves it out, and raises with `SMELT_CHECK=1`.
         weights: for each loss, of its shape. label_smoothing: how much of the probability is spread over all classes.
 
     Returns:
@@ -195,7 +197,8 @@ def nll_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction
     """-inputs[targets] along an axis.
 
     Args:
-        inputs: logarithms of probabilities. targets: the shape of `inputs` without `axis`, integers.
+        inputs: logarithms of probabilities. targets: the shape of `inputs` without `axis`, integers, which mean what
+            they do in `cross_entropy`.
 
     Raises:
         ShapeError: shapes that do not fit. AttributeValueError: an unknown `reduction`.

@@ -135,7 +135,7 @@ def test_threads_have_tables_of_their_own() -> None:
 @pytest.mark.parametrize("name", ["one", "arguments among many results"])
 def test_nothing_is_kept(name: str) -> None:
     executable, inputs = _executable(name)
-    x, blank = inputs[0], executable._blanks[0][0]
+    x, blank = inputs[0], next(blank[0] for blank in executable._blanks if blank)
     executable.run(inputs)
     before = sys.getrefcount(x), sys.getrefcount(blank), sys.getrefcount(None)
     for _ in range(1000):
@@ -150,3 +150,21 @@ def test_python_does_it_where_it_is_asked_to() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "SMELT_CORE": "python"}
     )
     assert done.stdout == "None\n", done.stderr
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_fresh_buffers_leave_out_those_of_aliases(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
+    avals = [Aval((3,), dtypes.float32), Aval((0, 2), dtypes.int8), Aval((5,), dtypes.bfloat16), Aval((), dtypes.bool_)]
+    if not native:
+        monkeypatch.setattr(entry, "_found", None)
+    assert entry.fresh(()) == []
+    first, *made, last = entry.fresh((None, *Buffer.blanks(avals), None))
+    assert first is None and last is None and len(made) == len(avals)
+    for buffer, aval in zip(made, avals):
+        assert buffer.aval is aval and buffer.array.shape == aval.shape and buffer.array.dtype == aval.dtype.numpy
+        assert buffer.address == buffer.array.__array_interface__["data"][0] and buffer.home is None
+    before = [sys.getrefcount(aval) for aval in avals]
+    del made, buffer
+    for _ in range(1000):
+        entry.fresh(tuple(Buffer.blanks(avals)))
+    assert all(sys.getrefcount(aval) - count < 100 for aval, count in zip(avals, before))

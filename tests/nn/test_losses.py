@@ -12,6 +12,7 @@ from scipy import special
 
 import smelt
 from smelt.ir.errors import ArgumentTypeError, DTypeError
+from smelt.ir.settings import override
 from smelt.nn import losses
 
 from .checks import check_gradient, close, rng_of
@@ -171,3 +172,15 @@ def test_targets_that_do_not_sum_to_one_are_weights_of_logits_without_their_maxi
     found, grads = smelt.value_and_grad(lambda x: losses.cross_entropy(x, t, reduction="sum"))(x)
     np.testing.assert_allclose(found.item(), loss.sum(), rtol=1e-5)
     np.testing.assert_allclose(np.array(grads), slope, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.nll_loss])
+def test_numbers_without_a_class_are_left_out_by_a_mask_and_raise_where_that_is_checked(loss: Any) -> None:
+    x, classes = smelt.array(X[:, :3]), smelt.array([0, -1, -100, 7])
+    assert loss(x, classes).tolist() == loss(x, smelt.array([0, 2, 0, 2])).tolist()
+    mask = smelt.array([1.0, 1.0, 0.0, 0.0])
+    slopes = np.asarray(smelt.grad(lambda x: (loss(x, classes) * mask).sum())(x))
+    assert slopes[:2].any() and not slopes[2:].any()
+    for bad in (3, -4, -100):
+        with override(check=True), pytest.raises(IndexError, match="outside"):
+            smelt.eval(loss(x[:1], smelt.array([bad])))

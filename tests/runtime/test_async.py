@@ -195,3 +195,19 @@ def test_what_the_worker_hands_over_it_evaluates_itself() -> None:
     job = asynchrony._worker._pool.submit(callback, np.ones(3))  # type: ignore[union-attr]
     assert job.result(60).tolist() == [7, 7, 7] and found[0] is not threading.current_thread()
     smelt.synchronize()
+
+
+def test_what_python_does_for_each_op_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads would take turns at Python's lock."""
+    handed: list[object] = []
+    monkeypatch.setattr(asynchrony, "WORTH_IT", 1e-3)
+    monkeypatch.setattr(asynchrony._worker, "submit", lambda refs, device: handed.append(refs))
+    double = smelt.compile(lambda x: 2 * x)
+    for _ in range(2):  # unknown ops, and known ones
+        x = smelt.arange(4.0)
+        for _ in range(500):
+            x = smelt.sin(double(x))
+        smelt.async_eval(x)
+        assert not handed and x._ref[0].values is not None
+    smelt.async_eval(smelt.ones((1000, 1000)) @ smelt.ones((1000, 1000)))
+    assert len(handed) == 1
