@@ -3,7 +3,8 @@
 After A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Trans. Software Eng. 28
 (2002). First the shortest beginning of the program that has the fault is found by bisection, then its shortest end;
 what crosses the cuts are results and arguments. Then results are dropped and runs of ops, ever shorter ones, become
-arguments, as long as the fault stays, or what they read becomes results in their place. What nobody reads goes, functions that nobody calls included.
+arguments, as long as the fault stays, or what they read becomes results in their place. What nobody reads goes,
+functions that nobody calls included.
 
 A fault may lie in another function: the body of a loop, a branch, what is differentiated. Where such a function has it
 alone, it becomes ``@main``; where the program has it with its transformations expanded, they are.

@@ -122,7 +122,7 @@ def test_a_search_that_ends_early_writes_what_it_has(ending, monkeypatch, tmp_pa
     assert cli.main(command, isolate=False) == (INTERRUPTED if ending == "interrupted" else 0)
     said = capsys.readouterr().err
     assert re.search(r"(interrupted: |after 0.3 s \(--total\) )\d+ ops are left after \d+ runs", said), said
-    assert small.read_text() in runs and 2 < small.read_text().count("smelt.sin") and len(small.read_text()) < len(LONG)
+    assert small.read_text() in runs and small.read_text().count("smelt.sin") > 2 and len(small.read_text()) < len(LONG)
 
 
 def test_progress_is_told(monkeypatch, tmp_path, capsys):
