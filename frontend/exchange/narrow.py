@@ -43,7 +43,8 @@ ROUNDED = {
         "convert", "add", "subtract", "multiply", "divide", "remainder", "negate", "abs", "sign", "and", "or", "xor",
         "not", "dot_general", "dot", "reduce", "exponential", "exponential_minus_one", "log", "log_plus_one", "sqrt",
         "rsqrt", "cbrt", "power", "atan2", "tanh", "logistic", "sine", "cosine", "tan", "floor", "ceil",
-        "round_nearest_even", "round_nearest_afz", "reduce_window", "scatter", "select_and_scatter", "convolution", "map",
+        "round_nearest_even", "round_nearest_afz", "reduce_window", "scatter", "select_and_scatter", "convolution",
+        "map",
     )
 }  # fmt: skip
 #: Ops on the bits of integers, which run on numbers that have theirs at the upper end of a byte.
