@@ -31,6 +31,9 @@ from .rewrite import mentions
 TOLERANCE = 4096
 #: Kinds of ops whose sums passes may reassociate: of infinities and NaN these are not the same.
 _SUMS = ("reduction", "contraction", "scan", "library", "control", "scatter")
+#: Of inputs of a kind there are fewer than asked for where a program computes more elements in them: large arrays have
+#: in one input what small ones have in several.
+MOST_ELEMENTS = 1 << 24
 #: How many times as many ops as on plain numbers a program may run: a loop may take longer on others, or not end.
 MOST_TIMES = 100
 
@@ -47,7 +50,7 @@ class ValueCheck:
 
     Args:
         module: before the first pass.
-        count: how many inputs of each kind, at least.
+        count: how many inputs of each kind, at least; fewer of large programs.
         seed: of the random numbers.
         parts: whether passes also run on parts of the program alone, a few ops each (`parts.py`), where special values
             reach each operand, and each value is a result.
@@ -97,6 +100,8 @@ class ValueCheck:
             failed: SmeltError | None = None
             for kind in FOR_SUMS if self._sums else FOR_ELEMENTS:
                 for turn in range(turns_of(self.arguments, kind, self._count)):
+                    if turn * run.elements > MOST_ELEMENTS:
+                        break
                     inputs = inputs_of(self.arguments, kind, turn, self._rng)
                     try:
                         results = _results(run, inputs)
@@ -217,7 +222,7 @@ class ValueCheck:
 
 
 def _results(run: Counted, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    run.count = 0
+    run.count = run.elements = 0
     with np.errstate(all="ignore"):
         return [np.asarray(x) for x in run("main", inputs)]
 
