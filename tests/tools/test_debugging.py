@@ -109,4 +109,5 @@ def test_only_what_is_expected_is_compared(run, tmp_path):
 def test_the_generic_form(run, good):
     code, out, _ = run("-mlir-print-op-generic", good)
     assert code == 0 and '"func.func"() <{' in out
-    assert "--short and --mlir-print-op-generic ask for different things" in run("--short", "--mlir-print-op-generic", good)[2]
+    said = run("--short", "--mlir-print-op-generic", good)[2]
+    assert "--short and --mlir-print-op-generic ask for different things" in said
