@@ -7,7 +7,7 @@ the calls, the order and the copies of ops that the other has not are proved equ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from smelt.ir import mlir
@@ -49,7 +49,7 @@ class Numbering:
 class _Functions:
     """The functions of one module, run on numbers in the place of arrays."""
 
-    def __init__(self, module: Any, number: Any):
+    def __init__(self, module: Any, number: Callable[[Hashable], int]):
         self._operations, self._number = functions(module), number
         self._read: dict[str, Function] = {}
         self._known: dict[Hashable, tuple[list[int], list[int]]] = {}  # results and effects of calls
@@ -69,7 +69,8 @@ class _Functions:
         key = name, tuple(arguments)
         if key not in self._known:
             function = self._function(name)
-            env, effects = dict(zip(function.arguments, arguments)), []
+            env = dict(zip(function.arguments, arguments))
+            effects: list[int] = []
             for op in function.ops:
                 self._op(op, env, effects)
             self._known[key] = [env[v] for v in function.returns], effects
