@@ -200,17 +200,19 @@ class IRText(str):
         return str(self).rstrip("\n")
 
 
-def to_text(module: Any, locations: bool = False, verified: bool = False) -> IRText:
+def to_text(module: Any, locations: bool = False, verified: bool = False, generic: bool = False) -> IRText:
     """A module as text in MLIR's generic form for smelt ops: the interchange form.
 
     Args:
         locations: whether each op says where it comes from.
         verified: whether the module is known to be valid. MLIR verifies what it prints, which takes much longer.
+        generic: whether ops of other dialects are in that form, too.
     """
     with mlir.lock:
         found: str = module.operation.get_asm(
-            enable_debug_info=locations, large_elements_limit=None, assume_verified=verified
-        )
+            enable_debug_info=locations, large_elements_limit=None, assume_verified=verified,
+            print_generic_op_form=generic,
+        )  # fmt: skip
         return IRText(found.rstrip() + "\n")
 
 

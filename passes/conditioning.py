@@ -61,18 +61,20 @@ class Nudged(Interpreter):
 
 
 class Counted(Interpreter):
-    """Runs a module and counts the ops that it runs, which are so many at most."""
+    """Runs a module and counts the ops that it runs, which are so many at most, and the elements of their results."""
 
     def __init__(self, module: Any, most_ops: float = float("inf")):
         super().__init__(module)
-        self.count, self.most_ops = 0, most_ops
+        self.count, self.most_ops, self.elements = 0, most_ops, 0
 
     def plain(self, op: OpView, operands: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The results of an op."""
         self.count += 1
         if self.count > self.most_ops:
             raise TooLongError(f"the program runs more than {self.most_ops:g} ops")
-        return super().plain(op, operands)
+        results = super().plain(op, operands)
+        self.elements += sum(x.size for x in results)
+        return results
 
 
 def nudged(x: np.ndarray, step: int, rng: np.random.Generator) -> np.ndarray:

@@ -499,8 +499,6 @@ class _Parser:
         except Unreadable:
             raise self.error("quotes or brackets are not closed") from None
         for key, value in found:
-            if not value:
-                raise self.error(f"option {key!r} of {name} needs a value: {key}=...")
             if key in options:
                 raise self.error(f"option {key} of {name} is given twice")
             options[key] = value

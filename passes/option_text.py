@@ -1,10 +1,10 @@
 """Options of passes as text, and back.
 
-    limit=4  ratio=0.5  exact=true  name=fast  name="two words"  sizes=1,2,3  names="a b",c  sizes={}  limit=none
+    limit=4  ratio=0.5  exact=true  exact  name=fast  name="two words"  sizes=1,2,3  names="a b",c  sizes={}  limit=none
 
-Words need no quotes unless they have spaces, quotes, commas, braces or equals signs in them; strings in quotes have
-the escapes of JSON (in single quotes, too). A tuple is written with commas, or in braces, as it is inside of a tuple,
-or as in Python: sizes=(1, 2)  names=["a b", c]
+A boolean alone is true. Words need no quotes unless they have spaces, quotes, commas, braces or equals signs in them;
+strings in quotes have the escapes of JSON (in single quotes, too). A tuple is written with commas, or in braces, as it
+is inside of a tuple, or as in Python: sizes=(1, 2)  names=["a b", c]
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 After A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE Trans. Software Eng. 28
 (2002). First the shortest beginning of the program that has the fault is found by bisection, then its shortest end;
 what crosses the cuts are results and arguments. Then results are dropped and runs of ops, ever shorter ones, become
-arguments, as long as the fault stays. What nobody reads goes, functions that nobody calls included.
+arguments, as long as the fault stays, or what they read becomes results in their place. What nobody reads goes,
+functions that nobody calls included.
 
 A fault may lie in another function: the body of a loop, a branch, what is differentiated. Where such a function has it
 alone, it becomes ``@main``; where the program has it with its transformations expanded, they are.
@@ -47,6 +48,7 @@ def reduce_text(
         IRError: the module has no ``@main``. NotFailing: it does not fail.
     """
     source = text.to_text(text.parse(source, name))
+    fails = _once(fails)
     if not fails(source):
         raise NotFailing("the whole module does not fail: there is nothing to look for")
     while True:
@@ -54,6 +56,21 @@ def reduce_text(
         found = _reduced(found, fails, report)
         if (source := _alone(found, fails, report)) == found:
             return found
+
+
+def _once(fails: Callable[[str], bool]) -> Callable[[str], bool]:
+    """`fails`, which is asked about each module once."""
+    succeeding: set[int] = set()
+
+    def asked(candidate: str) -> bool:
+        if (key := hash(candidate)) in succeeding:
+            return False
+        found = fails(candidate)
+        if not found:
+            succeeding.add(key)
+        return found
+
+    return asked
 
 
 def _alone(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
@@ -112,7 +129,7 @@ def _reduced(source: str, fails: Callable[[str], bool], report: Callable[[str], 
             source = found
             report(f"{what}: {count_ops(source)} ops are left")
     while True:
-        found = _swept(source, fails, report)
+        found = _fewer_results(_swept(source, fails, report), fails)
         for candidate, what in _candidates(found):
             if candidate is not None and len(candidate) < len(found) and fails(candidate):
                 source = candidate
@@ -187,15 +204,22 @@ def _swept(source: str, fails: Callable[[str], bool], report: Callable[[str], No
     while size:
         start = 0
         while start < len(ops):
-            candidate = _written(source, range(results), ops[start : start + size])
-            if candidate is not None and len(candidate) < len(source) and fails(candidate):
-                source = candidate
-                _, ops = _shape(source)
-                report(f"{size} ops made arguments: {len(ops)} ops are left")
+            for kept in (False, True):
+                candidate = _written(source, range(results), ops[start : start + size], kept=kept)
+                if candidate is not None and _is_smaller(candidate, source) and fails(candidate):
+                    source = candidate
+                    results, ops = _shape(source)
+                    report(f"{size} ops made arguments{' and results' * kept}: {len(ops)} ops are left")
+                    break
             else:
                 start += size
         size = min(size, len(ops)) // 2
     return source
+
+
+def _is_smaller(one: str, other: str) -> bool:
+    """Whether a module has fewer ops than another, or as many and less text."""
+    return (len(_shape(one)[1]), len(one)) < (len(_shape(other)[1]), len(other))
 
 
 def _candidates(source: str) -> Iterator[tuple[str | None, str]]:
@@ -219,10 +243,12 @@ def _cuttable(op: OpView) -> bool:
 
 
 def _written(
-    source: str, returns: Sequence[int], cut: Collection[int] = (), last: int | None = None, upto: int | None = None
-) -> str | None:
+    source: str, returns: Sequence[int], cut: Collection[int] = (), last: int | None = None, upto: int | None = None,
+    kept: bool = False,
+) -> str | None:  # fmt: skip
     """The module with only these results of ``@main``, or those of its op number `last`, or what is read behind its op
-    number `upto`, and the results of the ops in `cut` as arguments; None where that is not a module."""
+    number `upto`, and the results of the ops in `cut` as arguments; with `kept` what these ops read are results, too.
+    None where that is not a module."""
     module = text.parse(source)
     with mlir.lock:
         main = function_named(module)
@@ -233,16 +259,23 @@ def _written(
             if not wanted or any(v.aval is None for v in wanted):
                 return None
         removed = {main.ops[i] for i in cut}
-        kept, read = [], set(wanted)
+        if kept:
+            made = {v for op in removed for v in op.results}
+            read_by = [v for op in main.ops if op in removed for v in op.operands]
+            wanted = list(dict.fromkeys([*wanted, *(v for v in read_by if v.owner is not None and v.aval)]))
+            wanted = [v for v in wanted if v not in made]
+            if not wanted:
+                return None
+        needed, read = [], set(wanted)
         for op in reversed(main.ops):
             if op not in removed and not read.isdisjoint(op.results):
-                kept.append(op)
+                needed.append(op)
                 read.update(op.operands)
-        kept.reverse()
-        made: list[Value] = [v for op in main.ops if op in removed for v in op.results if v in read]
-        arguments = [a for a in main.arguments if a in read] + made
+        needed.reverse()
+        made_arguments: list[Value] = [v for op in main.ops if op in removed for v in op.results if v in read]
+        arguments = [a for a in main.arguments if a in read] + made_arguments
         try:
-            _rebuild(module, main, arguments, kept, wanted)
+            _rebuild(module, main, arguments, needed, wanted)
             return text.to_text(module)
         except IRError:
             return None

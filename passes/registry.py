@@ -25,7 +25,7 @@ import pkgutil
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from smelt.ir import locks
 from smelt.ir.entry_points import load, offered
@@ -225,6 +225,10 @@ def _unknown(name: str, problems: list[str]) -> PipelineError:
 def _from_text(pass_name: str, key: str, text: str, field: dataclasses.Field[Any], kind: Any) -> Any:
     if kind is Any and field.default not in (dataclasses.MISSING, None):
         kind = type(field.default)
+    if not text and bool in (kind, *get_args(kind)):
+        return True  # as MLIR takes an option that is given alone
+    if not text:
+        raise PipelineError(f"option {key!r} of pass {pass_name} needs a value: {key}=...")
     try:
         return from_text(text, kind)
     except Unreadable:

@@ -133,7 +133,7 @@ def _reduce(commands: Commands) -> None:
         help="make an IR file smaller while a command fails on it",
         description="Make an IR file smaller as long as a command, given the file, fails: by another exit status than "
         "0, by a crash, or, without --message, by taking longer than --timeout. A function that fails by itself, such "
-        "as a loop's body, becomes @main.",
+        "as a loop's body, becomes @main. Ctrl-C ends the search; what was found is written.",
         epilog="Example: smelt reduce f.mlir -o small.mlir --message 'changed a value' -- smelt verify {}",
     )
     parser.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
@@ -141,6 +141,9 @@ def _reduce(commands: Commands) -> None:
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="where to write what is left")
     parser.add_argument("--message", metavar="TEXT", help="what the command must print for the fault to be the same")
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help="of one run (default: 60)")
+    parser.add_argument(
+        "--total", type=seconds, default=600.0, metavar="SECONDS", help="of the search, in all (default: 600)"
+    )
 
 
 def _diff(commands: Commands) -> None:

@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt import __version__
@@ -63,7 +63,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     rest: list[str] = []
     words = iter(arguments)
     for word in words:
-        flag, equals, value = word.partition("=")
+        flag, equals, value = _as_long(word, known).partition("=")
+        word = f"{flag}{equals}{value}"
         if flag in ("--pass-pipeline", "--pipeline"):
             if not equals:
                 value = next(words, None) or parser.error(f"{flag} needs a value")
@@ -73,10 +74,22 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         elif flag.startswith("--") and len(flag) > 2 and flag not in known:
             pipeline.append(f"{flag[2:]}{{{value}}}" if equals else flag[2:])
         else:
-            rest.append(word)
+            rest.append(word if equals else f"{word}{ALONE.get(flag, '')}")
     options = parser.parse_args(rest)
     options.pipeline = ",".join(p for p in pipeline if p)
     return options
+
+
+#: What flags mean that may have a value, behind an equals sign, and have none.
+ALONE = {"--split-input-file": f"={SPLIT}", "--verify-diagnostics": "=all", "--verify-each": "=true"}
+
+
+def _as_long(word: str, known: Collection[str]) -> str:
+    """A flag with one dash, as MLIR's tests write them, with two. ``-oFILE`` is another thing."""
+    flag = word.partition("=")[0]
+    if not re.match(r"-[a-z][\w-]", word):
+        return word
+    return f"-{word}" if f"-{flag}" in {*known, *LACKING, "--pass-pipeline"} or not word.startswith("-o") else word
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -108,17 +121,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
     add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
     add("--custom-calls", action="store_true", help="with --execute, --verify-values: run the code that the file calls")
-    add("--split-input-file", action="store_true", help=f"treat the parts between lines '{SPLIT}' separately")
-    add("--verify-diagnostics", action="store_true", help="compare diagnostics with expected-error comments")
+    add("--split-input-file", metavar="LINE", help=f"treat the parts between such lines ('{SPLIT}') separately")
+    add("--output-split-marker", default=SPLIT, metavar="LINE", help="what stands between these parts when written")
     add(
-        "--verify-each",
-        nargs="?",
-        const=True,
-        default=True,
-        type=_truth,
-        metavar="BOOL",
-        help="verify after each pass (default: true)",
-    )
+        "--verify-diagnostics", choices=("all", "only-expected"),
+        help="compare diagnostics with expected-error comments: all (if not said), or those that are expected",
+    )  # fmt: skip
+    add("--verify-each", default=True, type=_truth, metavar="BOOL", help="verify after each pass (default: true)")
     add("--verify-values", action="store_true", help="run @main before and after each pass; name what changes a value")
     limit = "run the first N passes only (-1: all), and print them all, numbered"
     add("--opt-bisect-limit", type=_limit, metavar="N", help=limit)
@@ -130,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-after-failure", action="store_true", help="print the IR as a pass that fails leaves it")
     add("--mlir-print-ir-tree-dir", metavar="DIR", help="write what these print to files of a folder")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-print-op-generic", action="store_true", help="print MLIR's own ops in the generic form, too")
     add("--short", action="store_true", help="print the IR in the short form, which is to be read and not parsed")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
@@ -159,6 +169,8 @@ def _check(options: argparse.Namespace) -> None:
     shows = prints or (options.emit == "mlir" and not options.execute)
     form = "it is a form of the dialect's IR, --emit=mlir and what flags print between passes"
     require_with("--short", options.short, shows, form)
+    require_one({"--short": options.short, "--mlir-print-op-generic": options.mlir_print_op_generic})
+    require_with("--mlir-print-op-generic", options.mlir_print_op_generic, shows, form)
     require_with("--mlir-print-debuginfo", options.mlir_print_debuginfo, shows, form)
     which = "give one that prints, too, such as --mlir-print-ir-after-all"
     require_with("--mlir-print-ir-tree-dir", bool(options.mlir_print_ir_tree_dir), prints, which)
@@ -275,7 +287,7 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
     if not source.strip():
         print(f"{name}: error: the text is empty", file=sys.stderr)
         return 1
-    for part in split(source) if options.split_input_file else [source]:
+    for part in split(source, options.split_input_file) if options.split_input_file else [source]:
         progress(PARSING)
         try:
             result, problem = _process(options, part, name, progress), None
@@ -286,7 +298,7 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
                 traceback.print_exception(error)
             result, problem = None, describe(error, name)
         if options.verify_diagnostics:
-            code |= _check_diagnostics(part, problem, name)
+            code |= _check_diagnostics(part, problem, name, options.verify_diagnostics == "all")
         elif problem is not None:
             print(problem, file=sys.stderr)
             code = 1
@@ -294,25 +306,25 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
             outputs.append(result or "")
     if not options.verify_diagnostics and (outputs or not code):
         try:
-            write(options.output, f"{SPLIT}\n".join(outputs))
+            write(options.output, f"{options.output_split_marker}\n".join(outputs))
         except UsageError as error:
             print(error, file=sys.stderr)
             return 1
     return code
 
 
-def split(source: str) -> list[str]:
+def split(source: str, marker: str = SPLIT) -> list[str]:
     """The parts of a file, each with as many empty lines in front as keep its line numbers."""
     parts: list[list[str]] = [[]]
     for number, line in enumerate(source.split("\n"), 1):
-        if line.strip() == SPLIT:
+        if line.strip() == marker:
             parts.append([""] * number)
         else:
             parts[-1].append(line)
     return ["\n".join(lines) + "\n" for lines in parts]
 
 
-def _check_diagnostics(source: str, problem: str | None, name: str) -> int:
+def _check_diagnostics(source: str, problem: str | None, name: str, everything: bool) -> int:
     from .expectations import mismatches, parse_diagnostics, parse_expectations
 
     try:
@@ -320,7 +332,7 @@ def _check_diagnostics(source: str, problem: str | None, name: str) -> int:
     except UsageError as error:
         print(f"{name}:{error}", file=sys.stderr)
         return 1
-    wrong = mismatches(expected, parse_diagnostics(problem or ""))
+    wrong = mismatches(expected, parse_diagnostics(problem or ""), everything)
     for line, message in wrong:
         print(f"{name}:{line}:1: error: {message}", file=sys.stderr)
     return int(bool(wrong))
@@ -482,7 +494,7 @@ def shown(module: Any, options: argparse.Namespace) -> str:
 
     if options.short:
         return short.to_short_text(module, options.mlir_print_debuginfo)
-    return text.to_text(module, options.mlir_print_debuginfo)
+    return text.to_text(module, options.mlir_print_debuginfo, generic=options.mlir_print_op_generic)
 
 
 def emit_backend(module: Any, stage: str) -> str:

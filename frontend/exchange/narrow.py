@@ -7,6 +7,7 @@ int8 or uint8.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 
-from ..functions.arithmetic import abs, maximum
+from ..functions.arithmetic import abs, maximum, minimum
 from ..functions.index_functions import take
 from ..functions.logic import isfinite, where
 from ..functions.rounding import round
@@ -25,12 +26,13 @@ from ..lazy.arrays import array, as_array, convert
 from .arithmetic import rounded_to
 
 #: Ops that hand numbers on as they are, or compare them.
-EXACT = {"func.call"} | {
+EXACT = {"func.call", "chlo.top_k"} | {
     f"stablehlo.{name}"
     for name in (
         "constant", "reshape", "transpose", "broadcast_in_dim", "broadcast", "slice", "reverse", "pad", "concatenate",
         "select", "dynamic_slice", "dynamic_update_slice", "gather", "optimization_barrier", "while", "if", "case",
-        "compare", "maximum", "minimum", "clamp", "is_finite", "sort",
+        "compare", "maximum", "minimum", "clamp", "is_finite", "sort", "real_dynamic_slice", "dynamic_gather",
+        "dynamic_pad", "dynamic_reshape", "dynamic_broadcast_in_dim", "iota", "dynamic_iota",
     )
 }  # fmt: skip
 #: Ops whose results are rounded: float32 is long enough that to round a sum, product or quotient twice is to round it
@@ -40,9 +42,14 @@ ROUNDED = {
     for name in (
         "convert", "add", "subtract", "multiply", "divide", "remainder", "negate", "abs", "sign", "and", "or", "xor",
         "not", "dot_general", "dot", "reduce", "exponential", "exponential_minus_one", "log", "log_plus_one", "sqrt",
-        "rsqrt", "cbrt", "power", "tanh", "logistic", "sine", "cosine", "tan", "floor", "ceil", "round_nearest_even",
+        "rsqrt", "cbrt", "power", "atan2", "tanh", "logistic", "sine", "cosine", "tan", "floor", "ceil",
+        "round_nearest_even", "round_nearest_afz", "reduce_window", "scatter", "select_and_scatter", "convolution",
+        "map",
     )
 }  # fmt: skip
+#: Ops on the bits of integers, which run on numbers that have theirs at the upper end of a byte.
+SHIFTS = {f"stablehlo.shift_{name}" for name in ("left", "right_arithmetic", "right_logical")}
+COUNTS = {"stablehlo.popcnt", "stablehlo.count_leading_zeros"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,6 @@ class Narrow:
     def encoded(self, x: array) -> array:
         return x
 
-
     @property
     def bits(self) -> int:
         return int(self.name.lstrip("ui"))
@@ -77,6 +83,12 @@ class Narrow:
     def codes(self, x: array) -> array:
         """The bits of numbers of the type, as uint8."""
         return convert(x, dtypes.uint8) & ((1 << self.bits) - 1)
+
+    def on_bits(self, name: str, operands: Sequence[array], run: Callable[[list[array]], array]) -> array:
+        """One of `SHIFTS` or `COUNTS`: what `run` makes of these operands, as bytes."""
+        free = 8 - self.bits
+        found = run([operands[0] << free, *(convert(self.codes(x), self.held) for x in operands[1:])])
+        return found >> free if name in SHIFTS else self.rounded(minimum(found, self.bits))
 
 
 @dataclass(frozen=True)

@@ -321,12 +321,15 @@ class Reader:
             found = RULES.get(name)
             if found is None:
                 raise Refused(_unknown(name))
-            call = Call(self, operation, [env[value] for value in operation.operands], env)
+            operands = [env[value] for value in operation.operands]
+            call = Call(self, operation, operands, env)
             narrow_types = [narrow.narrow_of(value.type) for value in operation.results]
             read = [narrow.narrow_of(value.type) for value in operation.operands]
             checked = any(narrow_types) or any(read)
             if checked and name == "stablehlo.bitcast_convert":
                 return (narrow.bitcast(call.x, read[0], narrow_types[0], call.aval),)
+            if checked and name in narrow.SHIFTS | narrow.COUNTS and read[0]:
+                return (read[0].on_bits(name, operands, lambda taken: _one(found(Call(self, operation, taken, env)))),)
             if checked and name not in narrow.EXACT | narrow.ROUNDED:
                 raise Refused(_of_narrow(operation))
             results = found(call)
@@ -339,6 +342,11 @@ class Reader:
         """Where an op stands in the text, as file:line:column."""
         location = str(operation.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         return f"{self.name}{location[1:]}" if location.startswith("-:") else f"{self.name} ({location})"
+
+
+def _one(results: array | Sequence[array]) -> array:
+    """The result of an op that has one."""
+    return results if isinstance(results, array) else results[0]
 
 
 def _plain(name: str) -> str:

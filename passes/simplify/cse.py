@@ -67,14 +67,21 @@ def key_of(op: OpView, leader: dict[Value, Value]) -> Hashable:
     operands = [id(leader.get(v, v)) for v in op.operands]
     if op.op.commutative:
         operands.sort()
-    attrs = tuple((k, _hashable(v)) for k, v in sorted(op.attrs.items()))
     types = tuple(str(r.mlir.type) for r in op.results) if op.op.kind == "function" else ()
-    return op.name, tuple(operands), attrs, types
+    return op.name, tuple(operands), attributes_key(op), types
 
 
-def _hashable(value: Any) -> Hashable:
+def attributes_key(op: OpView) -> Hashable:
+    """Equal for ops with the same attributes."""
+    return tuple((k, hashable(v)) for k, v in sorted(op.attrs.items()))
+
+
+def hashable(value: Any) -> Hashable:
+    """An attribute as a key: equal for what is the same to the last bit."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, (float, complex)):
         return repr(value)  # tells 0.0 from -0.0, and a NaN equals itself
+    if isinstance(value, (tuple, list)):
+        return tuple(map(hashable, value))
     return type(value).__name__, value

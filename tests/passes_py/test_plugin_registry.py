@@ -163,6 +163,12 @@ def test_options_of_plugins(plugins, options, words) -> None:
         Pipeline.parse(f"plugin{{{options}}}")
 
 
+def test_a_boolean_alone_is_true() -> None:
+    assert str(Pipeline.parse("fuse{contractions  max-ops=4}")) == "fuse{max-ops=4 contractions=true}"
+    with pytest.raises(PipelineError, match="option 'max-ops' of pass fuse needs a value"):
+        Pipeline.parse("fuse{max-ops contractions}")
+
+
 class CsePass(Pass):
     """Called like smelt's own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -173,3 +174,31 @@ def test_another_fault_than_the_message(tmp_path, capsys):
     command[command.index(slow)] = "import time; time.sleep(60)"
     assert cli.main(command, isolate=False) == 1
     assert "takes more than 2 s, which is another fault than --message, on the whole module" in capsys.readouterr().err
+
+
+VECTOR = "tensor<4xf32>"
+
+
+def chain(*names: str) -> str:
+    """Ops one behind the other."""
+    ops = [f'%{i + 1} = "smelt.{name}"(%{i}) : ({VECTOR}) -> {VECTOR}' for i, name in enumerate(names)]
+    ops[0] = ops[0].replace("(%0)", "(%x)")
+    return f"func.func @main(%x: {VECTOR}) -> {VECTOR} {{\n" + "\n".join(ops) + f"\nreturn %{len(names)} : {VECTOR}\n}}"
+
+
+def test_a_fault_of_ops_that_lie_far_apart() -> None:
+    """What stands between them goes, although one reads what comes of the other."""
+    asked: list[str] = []
+
+    def fails(source: str) -> bool:
+        asked.append(source)
+        return "smelt.exp" in source and "smelt.sin" in source
+
+    found = reduce_text(chain("exp", *["neg"] * 40, "sin", "neg"), fails)
+    assert re.findall(r"smelt\.(\w+)", found) == ["exp", "sin"] and count_ops(found) == 2, found
+    assert len(asked) == len(set(asked)) and len(asked) < 60
+
+
+def test_no_module_is_without_results() -> None:
+    found = reduce_text(chain("neg", "exp", "neg"), lambda source: True)
+    assert count_ops(found) <= 1 and "-> tensor<4xf32>" in found

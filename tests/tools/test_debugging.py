@@ -75,3 +75,39 @@ def test_flags_of_mlir_opt_that_are_not_here_say_what_to_use(run, good):
         assert code == 2 and out == "" and f"{flag} of mlir-opt is not here: {instead}" in err
         for named in re.findall(r"--[a-z][a-z-]+[a-z]", instead):
             assert named in known or named == "--stage"
+
+
+def test_flags_as_the_tests_of_mlir_write_them(run, good, tmp_path):
+    """With one dash, and with values that may be left out."""
+    for flags in (["-canonicalize"], ["-pass-pipeline=builtin.module(func.func(cse))"], ["-opt-bisect-limit", "1"]):
+        assert run(*flags, good) == run(*[f"-{flag}" if flag[0] == "-" else flag for flag in flags], good)
+        assert run(*flags, good)[0] == 0
+    path = tmp_path / "out.mlir"
+    assert run(good, f"-o{path}")[0] == 0 and "smelt.mul" in path.read_text()
+    assert "--help-list of mlir-opt is not here" in run("-help-list")[2]
+    assert "unknown pass 'nonsense'" in run("-nonsense", good)[2]
+
+
+def test_parts_are_divided_by_other_lines(run, tmp_path):
+    path = tmp_path / "f.mlir"
+    path.write_text(GOOD + "// ====\n" + GOOD)
+    code, out, err = run("--split-input-file=// ====", "--output-split-marker=// ++++", str(path))
+    assert code == 0 and out.count("// ++++\n") == 1 and out.count("func.func") == 2, err
+
+
+def test_only_what_is_expected_is_compared(run, tmp_path):
+    path = tmp_path / "f.mlir"
+    wrong = GOOD.replace("smelt.mul", "smelt.mull")
+    path.write_text(wrong)
+    assert run("-verify-diagnostics", str(path))[0] == 1
+    assert run("--verify-diagnostics=only-expected", str(path))[0] == 0
+    path.write_text("// expected-error @unknown {{nothing}}\n" + wrong)
+    code, _, err = run("-verify-diagnostics=only-expected", str(path))
+    assert code == 1 and "'nothing' was not produced" in err and "unexpected" not in err
+
+
+def test_the_generic_form(run, good):
+    code, out, _ = run("-mlir-print-op-generic", good)
+    assert code == 0 and '"func.func"() <{' in out
+    said = run("--short", "--mlir-print-op-generic", good)[2]
+    assert "--short and --mlir-print-op-generic ask for different things" in said

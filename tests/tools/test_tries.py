@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from smelt.tools import cli
-from smelt.tools.tries import Tries
+from smelt.tools import cli, reduce
+from smelt.tools.isolate import INTERRUPTED
+from smelt.tools.tries import Tries, Try
 from smelt.tools.usage import UsageError
 
 from .test_tools import GOOD
@@ -91,3 +93,42 @@ def test_commands_of_smelt(tmp_path):
             assert good.status == 0 and b"smelt.mul" in good.printed
             assert bad.status == 1 and bad.printed.startswith(f"{wrong}:1".encode())
         assert tries.run(["smelt", "nothing"]).status == 2
+
+
+NAMES = [("exp", "sin")[i % 9 == 0] for i in range(60)]
+CHAIN = "\n".join(f'%{i + 1} = "smelt.{n}"(%{i}) : (tensor<3xf32>) -> tensor<3xf32>' for i, n in enumerate(NAMES))
+LONG = f"""func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
+  %0 = "smelt.neg"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  {CHAIN}
+  return %60 : tensor<3xf32>
+}}"""
+
+
+@pytest.mark.parametrize("ending", ["interrupted", "time"])
+def test_a_search_that_ends_early_writes_what_it_has(ending, monkeypatch, tmp_path, capsys):
+    """By Ctrl-C, or after as long as it may take."""
+    path, small, runs = tmp_path / "f.mlir", tmp_path / "small.mlir", []
+    path.write_text(LONG)
+
+    def run(self, command):
+        runs.append(Path(command[-1]).read_text())
+        if len(runs) == 6 and ending == "interrupted":
+            raise KeyboardInterrupt
+        time.sleep(0.1 * (ending == "time"))
+        return Try(int(runs[-1].count("smelt.sin") > 2), b"")
+
+    monkeypatch.setattr(Tries, "run", run)
+    command = ["reduce", str(path), "-o", str(small), "--total=0.3", "--", "a command"]
+    assert cli.main(command, isolate=False) == (INTERRUPTED if ending == "interrupted" else 0)
+    said = capsys.readouterr().err
+    assert re.search(r"(interrupted: |after 0.3 s \(--total\) )\d+ ops are left after \d+ runs", said), said
+    assert small.read_text() in runs and small.read_text().count("smelt.sin") > 2 and len(small.read_text()) < len(LONG)
+
+
+def test_progress_is_told(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "f.mlir"
+    path.write_text(LONG)
+    monkeypatch.setattr(Tries, "run", lambda self, command: Try(int("smelt.neg" in Path(command[-1]).read_text()), b""))
+    monkeypatch.setattr(reduce, "QUIET", 0.0)
+    assert cli.main(["reduce", str(path), "--", "a command"], isolate=False) == 0
+    assert re.search(r"^\d+ runs in \d+ s: \d+ ops are left$", capsys.readouterr().err, re.MULTILINE)

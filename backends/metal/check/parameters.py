@@ -119,6 +119,7 @@ class _Parameters:
         for cursor, resource in waiting:
             self.numbered(cursor, resource)
         self.widths()
+        self.result()
 
     def error(self, cursor: Any, message: str) -> None:
         self.rules.add("error", cursor, message)
@@ -166,7 +167,10 @@ class _Parameters:
             self.stage_inputs += 1
             if self.stage_inputs > 1:
                 self.error(cursor, "[[stage_in]] stands on one parameter alone")
-            if self.stage != "fragment":
+            kind = cursor.type.get_canonical()
+            if kind.get_declaration().kind.name == "NO_DECL_FOUND" and not _is_dependent(kind):
+                self.error(cursor, f"[[stage_in]] stands on a structure, not on '{type_name(cursor.type)}'")
+            elif self.stage != "fragment":
                 self.stage_input(cursor)
         elif attribute == "function_constant":
             if arguments.isidentifier() and not self.rules.is_function_constant(cursor, arguments):
@@ -188,6 +192,18 @@ class _Parameters:
                 message = f"[[stage_in]]: the member '{member.spelling}' has no attribute such as [[attribute(0)]]"
                 self.error(cursor, message)
                 return
+
+    def result(self) -> None:
+        """A vertex function returns where its vertex is, if it returns anything."""
+        cursor, kind = self.function.cursor, self.function.cursor.result_type.get_canonical()
+        if self.stage != "vertex" or kind.kind.name == "VOID" or _is_dependent(kind):
+            return
+        members = [*kind.get_fields(), *kind.get_declaration().get_children()]
+        marks = [part.spelling for m in members for part in m.get_children() if part.kind.name == "ANNOTATE_ATTR"]
+        is_derived = any(m.kind.name == "CXX_BASE_SPECIFIER" for m in members)
+        if not is_derived and type_name(kind) != "float4" and not any(m.startswith("position") for m in marks):
+            what = f"vertex '{cursor.spelling}' returns '{type_name(kind)}'"
+            self.error(cursor, f"{what}: a float4, or a structure with a member [[position]], or void")
 
     def builtin(self, cursor: Any, attribute: str, allowed: frozenset[str]) -> None:
         if cursor.type.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT"):

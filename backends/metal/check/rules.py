@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...gpu.devices import METAL
@@ -43,7 +43,22 @@ _CONSTANT_TYPES = re.compile(r"(?:(?:un)?signed )?(?:char|short|int|long)|bool[2
 #: Functions that only fragment functions call, in clang's names for them.
 _OF_FRAGMENTS = re.compile("@N@metal@F@(discard_fragment|dfdx|dfdy|fwidth)#")
 _AUTO = re.compile(r"\b(?:auto|decltype)\b")
-_SPACE_WORDS = re.compile(rf"\b(?:{'|'.join(ADDRESS_SPACES)}|{BOUND})\b")
+_SPACE_WORDS = (*ADDRESS_SPACES, BOUND)
+_OBJECT_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+
+
+def space_words(texts: Iterable[str]) -> re.Pattern[str]:
+    """Address spaces, and macros that stand for them.
+
+    >>> space_words(["#define MINE thread\\n#define ALSO const MINE"]).findall("MINE ALSO OTHER device")
+    ['MINE', 'ALSO', 'device']
+    """
+    words = list(_SPACE_WORDS)
+    for text in texts:
+        for name, body in _OBJECT_MACRO.findall(text):
+            if not set(words).isdisjoint(re.findall(r"\w+", body)):
+                words.append(name)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b")
 
 
 def check_tree(unit: Any, report: Report) -> None:
@@ -117,6 +132,7 @@ class Rules:
         self.values = Values()
         self.has_bound = any(file.has_bound for file in report.files.values())
         self.numbers: set[int] = set()
+        self.spaces = space_words(file.text for file in report.files.values())
 
     def run(self, unit: Any) -> None:
         for cursor in unit.cursor.get_children():
@@ -282,7 +298,7 @@ class Rules:
         plain = re.sub(r"<[^<>]*>", "", written)
         stars = plain.count("*") if "(" not in plain else 1
         if kind.kind.name in ("POINTER", "LVALUEREFERENCE", "RVALUEREFERENCE") and (
-            not _SPACE_WORDS.search(written) or len(_SPACE_WORDS.findall(plain)) < min(stars, 2)
+            not self.spaces.search(written) or len(self.spaces.findall(plain)) < min(stars, 2)
         ):
             if self.is_macro(cursor) or kind.get_pointee().kind.name == "FUNCTIONPROTO":
                 return
@@ -297,7 +313,7 @@ class Rules:
         # `(T*)x` or `static_cast<T*>(x)`.
         closing = ")" if cursor.kind.name == "CSTYLE_CAST_EXPR" else ">"
         written = text[: text.find(closing) + 1]
-        if "*" in written and not _SPACE_WORDS.search(written) and not _AUTO.search(written):
+        if "*" in written and not self.spaces.search(written) and not _AUTO.search(written):
             self.add("error", cursor, "the pointer type of this cast needs an address space, such as device or thread")
 
     def conversion(self, node: Node) -> None:
@@ -324,6 +340,11 @@ class Rules:
         cursor, name = function.cursor, function.cursor.spelling
         if cursor.kind.name == "CXX_METHOD":
             self.add("error", cursor, f"{function.stage} '{name}' cannot be a member")
+        stages = sorted({attribute for attribute, _ in function.annotations if attribute in STAGES})
+        if len(stages) > 1:
+            self.add("error", cursor, f"'{name}' is a {' and a '.join(stages)} function; it can be one of these")
+        if cursor.kind.name == "FUNCTION_DECL" and cursor.type.is_function_variadic():
+            self.add("error", cursor, f"{function.stage} '{name}' takes any number of arguments")
         if function.is_kernel:
             signature = cursor.type.spelling
             if self.kernels.setdefault(name, signature) != signature:

@@ -42,7 +42,7 @@ _SAME = {
     "sqrt": "sqrt", "rsqrt": "rsqrt", "exponential": "exp", "exponential_minus_one": "expm1", "log": "log",
     "log_plus_one": "log1p", "sine": "sin", "cosine": "cos", "tan": "tan", "tanh": "tanh", "logistic": "sigmoid",
     "floor": "floor", "ceil": "ceil", "round_nearest_even": "round", "complex": "complex",
-    "shift_left": "left_shift", "shift_right_arithmetic": "right_shift", "power": "power",
+    "shift_left": "left_shift", "power": "power",
 }  # fmt: skip
 
 
@@ -167,6 +167,15 @@ def bits_of(x: array, kind: DType) -> array:
 def _shift_right_logical(call: Call) -> array:
     x, y = together(call.operands)
     kind = unsigned(x.dtype)
+    found = apply("right_shift", bits_of(x, kind), bits_of(y, kind))
+    return bits_of(found, x.dtype)
+
+
+@rule("stablehlo.shift_right_arithmetic", elementwise=True)
+def _shift_right_arithmetic(call: Call) -> array:
+    """The first bit is the sign, also of unsigned integers."""
+    x, y = together(call.operands)
+    kind = signed(x.dtype)
     found = apply("right_shift", bits_of(x, kind), bits_of(y, kind))
     return bits_of(found, x.dtype)
 

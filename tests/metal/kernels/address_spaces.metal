@@ -205,3 +205,21 @@ kernel void k(device float2* x [[buffer(0)]]) {
     float2 y = x[1];
     x[0] = first(x[1]) + first(y);
 }
+//// address spaces by other names
+#define own thread
+#define shared_memory threadgroup
+#define once const own
+#define ptr(space, T) space T*
+inline void exchange(own float& a, own float& b) { float t = a; a = b; b = t; }
+inline float first(once float* a, shared_memory float* s) { return a[0] + s[0]; }
+typedef own float* Own;
+kernel void k(device float* x [[buffer(0)]], shared_memory float* s [[threadgroup(0)]]) {
+    float a[2] = {1, 2};
+    exchange(a[0], a[1]);
+    Own p = a;
+    ptr(device, float) q = x;
+    q[0] = first((once float*)p, s);
+}
+//// a name that stands for no address space
+#define own
+inline void exchange(own float& a) { a = 1; }  // error: needs an address space

@@ -131,3 +131,21 @@ vertex float4 v(In in [[stage_in]]) { return in.at; }  // error: member 'uv' has
 //// an input of a kernel without numbers
 struct In { float4 at; };
 kernel void k(In in [[stage_in]], device float4* x [[buffer(0)]]) { x[0] = in.at; }  // error: member 'at' has no attribute
+//// a vertex function of a position alone
+vertex float4 at(uint i [[vertex_id]]) { return float4(i); }
+//// a vertex function that writes, and draws nothing
+vertex void feedback(device float4* x [[buffer(0)]], uint i [[vertex_id]]) { x[i] = float4(i); }
+//// a vertex function whose position is invariant, from a template
+template <class T> struct Out { float4 position [[position, invariant]]; T tint; };
+vertex Out<half3> at(uint i [[vertex_id]]) { return {float4(i), half3(0)}; }
+//// a vertex function of a structure without position
+struct Out { float3 place; };
+vertex Out at(uint i [[vertex_id]]) { return Out(); }  // error: position
+//// a vertex function of two numbers
+vertex float2 at(uint i [[vertex_id]]) { return float2(i); }  // error: position
+//// what the stages hand on in no structure
+vertex float4 at(float2 a [[stage_in]]) { return a.xyxy; }  // error: structure
+//// one function for two stages
+kernel vertex void both() {}  // error: one of these
+//// any number of arguments
+kernel void k(device float* x [[buffer(0)]], ...) {}  // error: any number of arguments

@@ -162,3 +162,13 @@ kernel void blur(texture2d<half, access::read> in [[texture(0)]], texture2d<half
     }
     out.write(half4(sum), at);
 }
+//// the level of detail that a sample would take
+fragment float4 f(float4 p [[position]], texture2d<half> a [[texture(0)]], texturecube<float> b [[texture(1)]],
+                  depth2d_array<float> c [[texture(2)]], texture3d<float> d [[texture(3)]], sampler s [[sampler(0)]]) {
+    return float4(a.calculate_clamped_lod(s, p.xy), b.calculate_unclamped_lod(s, p.xyz),
+                  c.calculate_clamped_lod(s, p.xy), d.calculate_unclamped_lod(s, p.xyz));
+}
+//// the level of detail of what has one level
+fragment float4 f(float4 p [[position]], texture1d<float> a [[texture(0)]], sampler s [[sampler(0)]]) {
+    return a.calculate_clamped_lod(s, p.x);  // error: calculate_clamped_lod
+}
