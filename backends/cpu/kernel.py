@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -260,6 +261,21 @@ class CpuKernel(VectorKernel):
         i64 = mlir.ir.IntegerType.get_signless(64, self.context)
         return self.op("arith.cmpi", [x, y], dtypes.bool_, predicate=mlir.ir.IntegerAttr.get(i64, _UNSIGNED_LESS))
 
+    def _extremum(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype.kind == "f":
+            x, y = self._settled(x), self._settled(y)
+        return super()._extremum(stem, x, y)
+
+    def _settled(self, x: Scalar) -> Scalar:
+        """x as a value that LLVM does not look into, where it may be an infinity that was chosen: an extremum with it
+        would become one that is computed only where it was not, and a loop of those has no vectors."""
+        owner = x.mlir.owner
+        if isinstance(owner, mlir.ir.Block) or owner.operation.name != "arith.select":
+            return x
+        if not any(_is_infinite(arm) for arm in owner.operation.operands[1:]):
+            return x
+        return Scalar(self, self.emit("llvm.freeze", [x], [x.mlir.type]).results[0], x.dtype)
+
     def at_most(self, end: Scalar, extent: int) -> Scalar:
         """`end`, where a kernel's range ends within its parallel dimension; else that is reported, and it is 0."""
         site = self._site("runs up to {}", f"but has {extent} steps")
@@ -313,6 +329,14 @@ class CpuKernel(VectorKernel):
             op = self.body.ops[-1]
         name, line = checks.op_at(op, self.location)
         return Site(checks.name_of(self.entry), does, rule, name, line, is_index, unsigned)
+
+
+def _is_infinite(value: Any) -> bool:
+    owner = value.owner
+    if isinstance(owner, mlir.ir.Block) or owner.operation.name != "arith.constant":
+        return False
+    attribute = owner.operation.attributes["value"]
+    return isinstance(attribute, mlir.ir.FloatAttr) and math.isinf(attribute.value)
 
 
 def _mlir(x: Any) -> Any:
