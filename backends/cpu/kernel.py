@@ -153,9 +153,31 @@ class CpuKernel(VectorKernel):
         self, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],
         carries: Sequence[Scalar] = (), step: int = 1,
     ) -> list[Scalar]:  # fmt: skip
+        given = [c.dtype for c in carries]
+
+        def by_parts(at: Scalar, *parts: Scalar) -> Sequence[Scalar] | None:
+            found = body(at, *self._joined(parts, given))
+            return found and self._parted(found)
+
+        if any(dtype.kind == "c" for dtype in given):  # LLVM finds no sums in what is carried as a pair
+            return self._joined(self.for_(lower, upper, by_parts, self._parted(carries), step), given)
         if self.breaks is None:
             return super().for_(lower, upper, body, carries, step)
         return self.breaks.loop(self, super().for_, lower, upper, body, carries, step)
+
+    def _parted(self, xs: Sequence[Scalar]) -> list[Scalar]:
+        """Complex numbers as their parts, one after the other."""
+        return [p for x in xs for p in ((self.real(x), self.imag(x)) if x.dtype.kind == "c" else (x,))]
+
+    def _joined(self, parts: Sequence[Scalar], given: Sequence[DType]) -> list[Scalar]:
+        left = iter(parts)
+        return [self.complex(next(left), next(left)) if dtype.kind == "c" else next(left) for dtype in given]
+
+    def add_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype.kind != "c":
+            return super().add_reassociating(x, y)
+        add = super().add_reassociating
+        return self.complex(add(self.real(x), self.real(y)), add(self.imag(x), self.imag(y)))
 
     def loop(
         self, fused: Fused | None, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],

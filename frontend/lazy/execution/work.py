@@ -19,7 +19,7 @@ _LINE = 50
 
 
 def unit(op: Op, operands: Sequence[Aval]) -> float:
-    """What the rule of an op takes for an element, in units of an addition; where sizes are symbols, for the first ones.
+    """What the rule of an op takes for an element, in additions; where sizes are symbols, for the first ones.
 
     NumPy reduces line by line along the last axis, whether that is summed or not.
     """
