@@ -40,8 +40,8 @@ from .core import (
     topological,
 )
 from .execution import steps, tiers
+from .execution.work import unit
 from .graph import attrs_key
-from .work import unit
 
 #: Recipes that one function keeps, in traces and outside of them each.
 MOST_RECIPES = 1000
