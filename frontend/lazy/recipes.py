@@ -40,7 +40,6 @@ from .core import (
     topological,
 )
 from .execution import steps, tiers
-from .execution.work import unit
 from .graph import attrs_key
 
 #: Recipes that one function keeps, in traces and outside of them each.
@@ -402,7 +401,7 @@ class _Writer:
             seconds = tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT
         function, first, extra, names, manner = found
         at = self.output(extra)
-        return SizedCall(function, first, extra, at, names, manner, unit(op, operands), seconds, product_at)
+        return SizedCall(function, first, extra, at, names, manner, op.rule_cost, seconds, product_at)
 
 
 connect_recipes(record, steps.numbers, _SIZE, tiers.OP)

@@ -13,7 +13,6 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError, ShapeError
-from ..host_memory import LEAST, contiguous
 from ..index import Coordinates, Index, Piece, delinearize, linearize
 from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
 from ..op import (
@@ -35,7 +34,6 @@ from ..op import (
 )
 from ..repeated import repeated
 from ..scalar import Scalar, ScalarBuilder
-from ..symbolic import has_symbol
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -67,9 +65,7 @@ class Reshape(Movement, name="reshape"):
         return None if index is None else texts[0] + index
 
     def host_call(self, operands: Avals, result: Aval, *, shape: Ints) -> HostCall | None:
-        x = operands[0]  # a small one is reshaped in less time than it takes to look how it lies
-        quick = not has_symbol(x.shape) and x.nbytes < LEAST
-        return HostCall(np.ndarray.reshape if quick else _reshaped, (shape,))
+        return HostCall(np.ndarray.reshape, (shape,))
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, shape: Ints
@@ -86,18 +82,6 @@ class Reshape(Movement, name="reshape"):
             offset = linearize([index[a] for a in out_axes], [result.shape[a] for a in out_axes])
             source += delinearize(offset, [operand.shape[a] for a in in_axes])
         return tuple(source)
-
-
-def _reshaped(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """``x.reshape(shape)``, with a copy that is quick also where axes are turned."""
-    if not x.flags.c_contiguous:
-        try:
-            view = x.view()
-            view.shape = shape
-            return view
-        except AttributeError:  # its elements lie in another order
-            x = contiguous(x)
-    return x.reshape(shape)
 
 
 def reshape_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:

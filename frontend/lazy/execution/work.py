@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from smelt.ir.aval import Aval
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
-from smelt.ir.op import Op
-from smelt.ir.symbolic import value_of
 
 from ..graph import APPLY, Node, RecordedNode, callees
 from . import tiers
-
-REDUCING = ("reduction", "arg_reduction")
-#: What it takes NumPy to begin with another line in a reduction, in element operations.
-_LINE = 50
-
-
-def unit(op: Op, operands: Sequence[Aval]) -> float:
-    """What the rule of an op takes for an element, in additions; where sizes are symbols, for the first ones.
-
-    NumPy reduces line by line along the last axis, whether that is summed or not.
-    """
-    if op.kind not in REDUCING or not operands[0].shape:
-        return op.rule_cost
-    return op.rule_cost + _LINE / max(value_of(operands[0].shape[-1]), 1)
 
 
 def work(order: Iterable[Node | RecordedNode]) -> float:
@@ -50,7 +33,7 @@ def work(order: Iterable[Node | RecordedNode]) -> float:
             other = child.avals[i].size
             if other > size:
                 size = other
-        own = size * (unit(op, [n.avals[i] for n, i in node.inputs]) if op.kind in REDUCING else op.rule_cost)
+        own = size * op.rule_cost
         if isinstance(op, Contraction):
             own = max(own, op.work(*(n.avals[i] for n, i in node.inputs), **node.attrs))
         total += own
