@@ -238,7 +238,7 @@ class Buffer(Counted):
         """A buffer over the memory of a NumPy array, which must not change any more."""
         if not array.flags.c_contiguous:
             try:
-                array = np.ascontiguousarray(array).reshape(array.shape)
+                array = host_memory.contiguous(array)
             except MemoryError:
                 message = f"smelt has no memory for an array {aval}, {aval.nbytes:,} bytes"
                 raise OutOfMemoryError(at_user_line(message)) from None

@@ -20,6 +20,8 @@ from .lowering import Coordinates, Fused
 
 #: A map is divided into so many parts at most, none of which has fewer elements than this beside each other.
 PARTS, NARROW = 8, 16
+#: The same where so many ops choose between parts, each of which is a branch in the others; and along one axis alone.
+NESTED, NESTED_PARTS, JOINED_PARTS = 3, 9, 32
 #: Elements of a part around a border, a multiple of them: lines of memory of any dtype, so that parts can be streamed.
 AROUND = 64
 
@@ -133,26 +135,34 @@ def _collect_uses(plan: Plan) -> None:
 def parts_of(body: Function) -> list[list[tuple[int, int]]]:
     """A map in parts in each of which all elements are computed in one way (see `Fusible.borders`): a product of
     ranges of the axes. A border that would make a narrow part has a part around it, whose elements ask which way is
-    theirs. It stays whole where the parts would be many."""
+    theirs. It stays whole where the parts would be many, and along its first axes where choices are nested."""
     shape = body.returns[0].shape
     whole = [(0, extent) for extent in shape]
-    cuts = cuts_of(body)
+    cuts, choosing = cuts_of(body)
     long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
     widened = [*cuts[:long], *map(_widened, cuts[long:])]
     if any(len(at) > 2 for at in cuts[long:]) and all(len(at) == 2 for at in widened[long:]):
         return [whole]
     found = [list(itertools.pairwise(sorted(at))) for at in widened]
-    if not 1 < math.prod(map(len, found)) <= PARTS:
+    most = PARTS
+    if choosing >= NESTED:
+        most = NESTED_PARTS if sum(len(ranges) > 1 for ranges in found) > 1 else JOINED_PARTS
+        for axis, extent in enumerate(shape):
+            if math.prod(map(len, found)) > most:
+                found[axis] = [(0, extent)]
+    if not 1 < math.prod(map(len, found)) <= most:
         return [whole]
     return [list(part) for part in itertools.product(*found)]
 
 
-def cuts_of(body: Function) -> list[set[int]]:
-    """Of each axis of a map, where elements on both sides are computed in different ways, and its ends."""
+def cuts_of(body: Function) -> tuple[list[set[int]], int]:
+    """Of each axis of a map, where elements on both sides are computed in different ways, and its ends; and how many
+    ops choose between these."""
     plan = make_plan(body, None)
     axes = {name: axis for axis, (name, _) in enumerate(plan.kept_variables)}
     reads = collect_reads(body.ops, [(v, plan.places[v]) for v in body.returns])
     cuts: list[set[int]] = [{0, extent} for extent in body.returns[0].shape]
+    choosing = set[OpView]()
     for op in body.ops:
         if not isinstance(op.op, Fusible):
             continue
@@ -163,7 +173,8 @@ def cuts_of(body: Function) -> list[set[int]]:
                 at = border - index.const
                 if variable is not None and 0 < at <= variable.hi:
                     cuts[axes[variable.args[0]]].add(at)
-    return cuts
+                    choosing.add(op)
+    return cuts, len(choosing)
 
 
 def _widened(cuts: set[int]) -> set[int]:

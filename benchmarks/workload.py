@@ -49,7 +49,8 @@ class Workload:
     atol: ClassVar[float] = 1e-5
     #: Differs at each sample: for programs that must not be found in a cache.
     salt: float = 0.0
-    #: The table that has it: `programs`, run when nothing is named, `library`, single functions, or `examples`.
+    #: The table that has it: `programs`, run when nothing is named, `library`, single functions, `shapes`, the same in
+    #: kinds of shapes, or `examples`.
     table: ClassVar[str] = "programs"
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import host_threads
 from .host_loops import loops
-from .host_memory import empty
+from .host_memory import contiguous, empty
 
 #: Elements of a transform that is made in one piece.
 SHORT = 256
@@ -259,7 +259,7 @@ def fft(x: np.ndarray, inverse: bool, scale: float, out: np.ndarray | None = Non
     """
     if not _fits(x.shape[-1], x):
         return None
-    x = np.ascontiguousarray(x)
+    x = contiguous(x)
     return _complex(x, inverse, scale, empty(x.shape, x.dtype) if out is None else out)
 
 
@@ -296,7 +296,7 @@ def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarr
         return None
     if out is None:
         out = empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
-    return _run(np.ascontiguousarray(x), out, n // 2, FROM_REAL, False, scale)
+    return _run(contiguous(x), out, n // 2, FROM_REAL, False, scale)
 
 
 def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
@@ -305,4 +305,4 @@ def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) ->
         return None
     if out is None:
         out = empty((*x.shape[:-1], n), x.real.dtype)
-    return _run(np.ascontiguousarray(x), out, n // 2, TO_REAL, True, scale)
+    return _run(contiguous(x), out, n // 2, TO_REAL, True, scale)

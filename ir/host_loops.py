@@ -21,6 +21,7 @@ class HostLoops:
         row_sums: sums over an axis of few elements, or before an axis of few; see `row_sums.c`.
         radix: sorts rows, or gives their order; see `radix.c`.
         write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
+        arrange: copies an array into a contiguous one; see `arranged.c`.
     """
 
     vector_bytes: int = 16
@@ -32,6 +33,7 @@ class HostLoops:
     row_sums: Callable[[np.ndarray, np.ndarray, bool, int, int], None] | None = None
     radix: Callable[..., None] | None = None
     write_rows: Callable[..., None] | None = None
+    arrange: Callable[[np.ndarray, np.ndarray], None] | None = None
 
 
 loops = HostLoops()

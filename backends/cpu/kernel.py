@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -152,9 +153,31 @@ class CpuKernel(VectorKernel):
         self, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],
         carries: Sequence[Scalar] = (), step: int = 1,
     ) -> list[Scalar]:  # fmt: skip
+        given = [c.dtype for c in carries]
+
+        def by_parts(at: Scalar, *parts: Scalar) -> Sequence[Scalar] | None:
+            found = body(at, *self._joined(parts, given))
+            return found and self._parted(found)
+
+        if any(dtype.kind == "c" for dtype in given):  # LLVM finds no sums in what is carried as a pair
+            return self._joined(self.for_(lower, upper, by_parts, self._parted(carries), step), given)
         if self.breaks is None:
             return super().for_(lower, upper, body, carries, step)
         return self.breaks.loop(self, super().for_, lower, upper, body, carries, step)
+
+    def _parted(self, xs: Sequence[Scalar]) -> list[Scalar]:
+        """Complex numbers as their parts, one after the other."""
+        return [p for x in xs for p in ((self.real(x), self.imag(x)) if x.dtype.kind == "c" else (x,))]
+
+    def _joined(self, parts: Sequence[Scalar], given: Sequence[DType]) -> list[Scalar]:
+        left = iter(parts)
+        return [self.complex(next(left), next(left)) if dtype.kind == "c" else next(left) for dtype in given]
+
+    def add_reassociating(self, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype.kind != "c":
+            return super().add_reassociating(x, y)
+        add = super().add_reassociating
+        return self.complex(add(self.real(x), self.real(y)), add(self.imag(x), self.imag(y)))
 
     def loop(
         self, fused: Fused | None, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],
@@ -260,6 +283,21 @@ class CpuKernel(VectorKernel):
         i64 = mlir.ir.IntegerType.get_signless(64, self.context)
         return self.op("arith.cmpi", [x, y], dtypes.bool_, predicate=mlir.ir.IntegerAttr.get(i64, _UNSIGNED_LESS))
 
+    def _extremum(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
+        if x.dtype.kind == "f":
+            x, y = self._settled(x), self._settled(y)
+        return super()._extremum(stem, x, y)
+
+    def _settled(self, x: Scalar) -> Scalar:
+        """x as a value that LLVM does not look into, where it may be an infinity that was chosen: an extremum with it
+        would become one that is computed only where it was not, and a loop of those has no vectors."""
+        owner = x.mlir.owner
+        if isinstance(owner, mlir.ir.Block) or owner.operation.name != "arith.select":
+            return x
+        if not any(_is_infinite(arm) for arm in owner.operation.operands[1:]):
+            return x
+        return Scalar(self, self.emit("llvm.freeze", [x], [x.mlir.type]).results[0], x.dtype)
+
     def at_most(self, end: Scalar, extent: int) -> Scalar:
         """`end`, where a kernel's range ends within its parallel dimension; else that is reported, and it is 0."""
         site = self._site("runs up to {}", f"but has {extent} steps")
@@ -313,6 +351,14 @@ class CpuKernel(VectorKernel):
             op = self.body.ops[-1]
         name, line = checks.op_at(op, self.location)
         return Site(checks.name_of(self.entry), does, rule, name, line, is_index, unsigned)
+
+
+def _is_infinite(value: Any) -> bool:
+    owner = value.owner
+    if isinstance(owner, mlir.ir.Block) or owner.operation.name != "arith.constant":
+        return False
+    attribute = owner.operation.attributes["value"]
+    return isinstance(attribute, mlir.ir.FloatAttr) and math.isinf(attribute.value)
 
 
 def _mlir(x: Any) -> Any:

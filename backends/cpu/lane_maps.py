@@ -55,7 +55,7 @@ def build_lane_map(module: KernelModule, name: str, body: Function) -> list[Sche
     """The kernels of a map, where its elements follow each other and its loops would not fill vectors."""
     if body.returns[0].aval.size < FEWEST or not _suits(body):
         return None
-    shape, cuts = body.returns[0].shape, [sorted(at) for at in cuts_of(body)]
+    shape, cuts = body.returns[0].shape, [sorted(at) for at in cuts_of(body)[0]]
     first = _first_inner(shape)
     outside, inside = ([list(itertools.pairwise(at)) for at in part] for part in (cuts[:first], cuts[first:]))
     if math.prod(map(len, outside)) > PARTS:

@@ -23,3 +23,4 @@ from . import ordered as ordered  # isort: skip
 from . import few_rows as few_rows  # isort: skip
 from . import convolution_kinds as convolution_kinds  # isort: skip
 from . import families as families  # isort: skip
+from . import shapes as shapes  # isort: skip

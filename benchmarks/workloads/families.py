@@ -16,7 +16,7 @@ Arrays = Callable[[np.random.Generator], Sequence[np.ndarray]]
 Calls = Mapping[str, Callable[[Any], Callable[..., Any]]]
 
 
-class _Function(Workload):
+class Function(Workload):
     """The same function of the same arrays in each framework."""
 
     table = "library"
@@ -64,7 +64,7 @@ def _workload(
     if ours is not None:
         calls = {"smelt": ours, "mlx": ours, **calls}
     attributes = {"said": said, "made": staticmethod(made), "by_numpy": staticmethod(by_numpy), "calls": calls}
-    type("Function", (_Function,), {**attributes, "rtol": rtol, "atol": atol}, name=name)
+    type("Function", (Function,), {**attributes, "rtol": rtol, "atol": atol}, name=name)
 
 
 def _normal(*shapes: tuple[int, ...]) -> Arrays:

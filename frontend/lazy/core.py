@@ -496,7 +496,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 15
+INTERFACE = 16
 native: Any = _native()
 if native is not None:
     native.connect(

@@ -401,7 +401,7 @@ class _Writer:
             seconds = tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT
         function, first, extra, names, manner = found
         at = self.output(extra)
-        return SizedCall(function, first, extra, at, names, manner, max(op.flops, 1.0), seconds, product_at)
+        return SizedCall(function, first, extra, at, names, manner, op.rule_cost, seconds, product_at)
 
 
 connect_recipes(record, steps.numbers, _SIZE, tiers.OP)

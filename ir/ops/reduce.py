@@ -103,6 +103,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
     """
 
     primitive = "Prod"
+    rule_flops = 2.0  # one after the other
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:

@@ -55,6 +55,7 @@ class Cumulative(AlongAxis):
     """
 
     kind = "scan"
+    rule_flops = 8.0  # each element waits for the one before it
     x: Operand
     axis: Int
     reverse: Bool = False
@@ -218,6 +219,7 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
     primitive = "CumLogAddExp"
     accepts = dtypes.INEXACT
     flops = 30.0
+    rule_flops = 50.0
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         if x.dtype.kind != "c":

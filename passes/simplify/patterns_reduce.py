@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -54,6 +55,67 @@ def reduce_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
     order = [p for a, p in enumerate(permutation) if a not in axes]
     ranks = sorted(order)
     return b.transpose(reduced, permutation=tuple(ranks.index(p) for p in order)) if order else reduced
+
+
+@pattern(kind="arg_reduction")
+def place_in_transpose(b: PatternBuilder, at: Site) -> Value | None:
+    """argmax(transpose(x)) → transpose(argmax(x)): the places along an axis are the same by its other number."""
+    inner = at.operands[0].defined_by("transpose")
+    if inner is None:
+        return None
+    permutation, axis = inner.attrs["permutation"], at.attrs["axis"]
+    (found,) = b.emit(at.op, inner.operands, {"axis": permutation[axis]})
+    order = [p for a, p in enumerate(permutation) if a != axis]
+    ranks = sorted(order)
+    return b.transpose(found, permutation=tuple(ranks.index(p) for p in order)) if order else found
+
+
+#: Elementwise ops between transposes and a reduction, at most.
+_BETWEEN = 8
+
+
+@pattern(kind="reduction")
+@pattern(kind="arg_reduction")
+def reduce_of_transposed_operands(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(f(transpose(x), transpose(y))) → reduce(transpose(f(x, y))), if nothing else reads what is between."""
+    permutations: set[tuple[int, ...]] = set()
+    between: list[Value] = []
+    waiting = [at.operands[0]]
+    while waiting:
+        x = waiting.pop()
+        if (made := x.defined_by("transpose")) is not None:
+            permutations.add(made.attrs["permutation"])
+        elif scalar_of(x) is None:
+            if x.owner is None or x.owner.op.kind != "elementwise" or not _is_read_once(x):
+                return None
+            between.append(x)
+            waiting += x.owner.operands
+        if len(permutations) > 1 or len(between) > _BETWEEN:
+            return None
+    if not between or not permutations:
+        return None
+    (permutation,) = permutations
+    turned = b.transpose(_before(b, at.operands[0], permutation), permutation=permutation)
+    return b.emit(at.op, (turned,), at.attrs)[0]
+
+
+def _is_read_once(x: Value) -> bool:
+    return len(list(itertools.islice(x.mlir.uses, 2))) < 2
+
+
+def _before(b: PatternBuilder, x: Value, permutation: tuple[int, ...]) -> Value:
+    """What x is made of before its operands are transposed."""
+    made = x.defined_by("transpose")
+    if made is not None:
+        return made.operands[0]
+    value = scalar_of(x)
+    if value is not None:
+        shape = [0] * x.ndim
+        for axis, source in enumerate(permutation):
+            shape[source] = x.shape[axis]
+        return b.splat(value, x.aval.with_shape(shape))
+    assert x.owner is not None
+    return b.emit(x.owner.op, [_before(b, v, permutation) for v in x.owner.operands], x.owner.attrs)[0]
 
 
 @pattern(kind="reduction")

@@ -23,6 +23,9 @@ JOINED = {
     "few behind": lambda x, y: smelt.concatenate([x, x, x[:, :1]], axis=1),
     "rolled and turned": lambda x, y: smelt.roll(smelt.concatenate([x, x], axis=1), -3, 1)[:, ::-1],
     "narrow": lambda x, y: smelt.concatenate([x, x[:, :3], x], axis=1),
+    "edges": lambda x, y: smelt.pad(x, 2, mode="edge"),
+    "mirrored": lambda x, y: smelt.pad(x.reshape(4, 10, 72), ((1, 2), (3, 2), (70, 1)), mode="reflect"),
+    "mirrored among channels": lambda x, y: smelt.pad(x.reshape(10, 9, 32), ((2, 2), (2, 2), (0, 0)), mode="symmetric"),
     "with nothing": lambda x, y: smelt.concatenate([x, x[:, :0], x], axis=1),
 }
 
@@ -53,7 +56,18 @@ def test_parts_have_no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
         return joined.trace(x).lower().compile().as_text("kernel")
 
     assert "scf.if" not in kernel(3) and "_part2" in kernel(3)
-    assert "scf.if" in kernel(plan.PARTS + 1)
+    assert "scf.if" not in kernel(12)
+    monkeypatch.setattr(plan, "JOINED_PARTS", 11)
+    assert "scf.if" in kernel(12)
+
+
+def test_nested_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements inside of a padded array are copied in a loop without conditions, along the last two axes at least."""
+    monkeypatch.setattr(maps, "WHOLE", 0)
+    for shape in ((300, 200), (8, 300, 200)):
+        padded = smelt.compile(lambda x: smelt.pad(x, 2, mode="reflect"))
+        text = padded.trace(smelt.zeros(shape)).lower().compile().as_text("kernel")
+        assert "_part8" in text
 
 
 def test_narrow_parts_have_others_around(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,7 +281,7 @@ def costs_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: S
     """What `tiers.count`, `work` and `tiers.op_by_op_seconds` say of an op. Which of its arrays is the largest is what
     it is in the first member of the family, for these are estimates and no guards."""
     size = max([aval.size for aval in (*operands, *results)], key=value_of)
-    work = size * max(op.flops, 1.0)
+    work = size * op.rule_cost
     if not isinstance(op, Contraction):
         return 1, work, size * (tiers.ELEMENT * op.rule_cost) + tiers.OP
     product = op.work(*operands, **attrs)

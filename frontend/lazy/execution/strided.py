@@ -20,6 +20,7 @@ from smelt.backends.strided import LINE, Binding, bind
 from smelt.ir import dtypes, host_calls, locks, symbolic
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
+from smelt.ir.host_memory import contiguous
 from smelt.ir.op import Op
 from smelt.ir.op_program import OpProgram, Step, plain_rule
 from smelt.ir.settings import settings
@@ -196,7 +197,7 @@ class StridedStep:
         self.group.has_kernel = True
         arrays = list(operands)
         for i in binding.copied:
-            arrays[i] = np.ascontiguousarray(arrays[i])
+            arrays[i] = contiguous(arrays[i])
         results = [np.empty(shape, dtype.numpy) for shape, dtype in self.results]
         lines = kernel.arguments[1 + len(arrays) :]
         held: list[np.ndarray] = []

@@ -33,7 +33,7 @@ def work(order: Iterable[Node | RecordedNode]) -> float:
             other = child.avals[i].size
             if other > size:
                 size = other
-        own = size * op.flops if op.flops > 1 else size
+        own = size * op.rule_cost
         if isinstance(op, Contraction):
             own = max(own, op.work(*(n.avals[i] for n, i in node.inputs), **node.attrs))
         total += own

@@ -6,7 +6,7 @@
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
    `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of short rows; threefry.c: random words;
    fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c:
-   scattering; core.c: the module.
+   scattering; arranged.c: copies in another order; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 15
+#define INTERFACE 16
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -82,6 +82,9 @@ SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 
 /* alike.c */
 SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
+
+/* arranged.c */
+SHARED PyObject *arrange(PyObject *module, PyObject *args);
 
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);

@@ -37,6 +37,30 @@ func.func @reduce_of_transpose(%arg0: tensor<2x3x4xf32>) -> tensor<2x3xf32> {
   return %1 : tensor<2x3xf32>
 }
 
+// CHECK-LABEL: func.func @place_in_transpose(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.argmax"(%arg0) {axis = 1 : i64} : (tensor<2x3x4xf32>) -> tensor<2x4xui32>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.transpose"(%[[V0]]) {permutation = array<i64: 1, 0>} : (tensor<2x4xui32>) -> tensor<4x2xui32>
+// CHECK-NEXT: return %[[V1]] : tensor<4x2xui32>
+func.func @place_in_transpose(%arg0: tensor<2x3x4xf32>) -> tensor<4x2xui32> {
+  %0 = "smelt.transpose"(%arg0) {permutation = array<i64: 2, 1, 0>} : (tensor<2x3x4xf32>) -> tensor<4x3x2xf32>
+  %1 = "smelt.argmax"(%0) {axis = 1 : i64} : (tensor<4x3x2xf32>) -> tensor<4x2xui32>
+  return %1 : tensor<4x2xui32>
+}
+
+// CHECK-LABEL: func.func @reduce_of_transposed_operands(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.exp"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%[[V0]], %arg1) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.reduce_sum"(%[[V1]]) {axes = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2xf32>
+// CHECK-NEXT: return %[[V2]] : tensor<2xf32>
+func.func @reduce_of_transposed_operands(%arg0: tensor<2x3xf32>, %arg1: tensor<2x3xf32>) -> tensor<2xf32> {
+  %0 = "smelt.transpose"(%arg0) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %1 = "smelt.transpose"(%arg1) {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = "smelt.exp"(%0) : (tensor<3x2xf32>) -> tensor<3x2xf32>
+  %3 = "smelt.mul"(%2, %1) : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+  %4 = "smelt.reduce_sum"(%3) {axes = array<i64: 0>} : (tensor<3x2xf32>) -> tensor<2xf32>
+  return %4 : tensor<2xf32>
+}
+
 // CHECK-LABEL: func.func @reduce_of_unit_reshape(
 // CHECK-NEXT: %[[V0:.*]] = "smelt.reduce_sum"(%arg0) {axes = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2xf32>
 // CHECK-NEXT: return %[[V0]] : tensor<2xf32>
