@@ -34,7 +34,7 @@ from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
 from .execution.results import apart
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, parameter, state
-from .host import buffer_of, check_depth, holds_arrays, of_numbers
+from .host import buffer_of, check_depth, holds_arrays, of_numbers, own_array
 from .printing import format_array
 from .recipes import stand_ins
 from .signatures import ArrayLike as ArrayLike
@@ -54,7 +54,7 @@ class array(_Methods, Handle):
 
     Args:
         val: a Python scalar, (nested) list or tuple of scalars or arrays, NumPy array, or any object
-            with ``__array__``, ``__dlpack__`` or the buffer protocol.
+            with ``__array__``, ``__dlpack__``, ``__mlx_array__`` or the buffer protocol, or a DLPack capsule.
         dtype: the element type; by default that of `val`, with three exceptions that MLX makes too: Python
             integers are int32, Python floats and NumPy's float64 are float32, complex128 is complex64.
 
@@ -459,6 +459,9 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
                     raise ShapeError(at_user_line(message))
             stacked = array._stack(parts)
             return stacked if dtype is None else convert(stacked, dtype)
+    elif hasattr(type(val), "__mlx_array__"):
+        own: array = own_array(val)
+        return wrap(own._ref) if dtype is None else convert(own, dtype)
     return wrap((leaf(buffer_of(val, dtype)), 0))
 
 

@@ -27,9 +27,11 @@ from smelt.ir.errors import (
 from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
-from .dlpack import imported
+from .dlpack import imported, producer
 from .graph import Handle
 
+#: What an object has that stands for an array.
+ARRAY_PROTOCOLS = ("__mlx_array__", "__array__", "__dlpack__")
 _MOST_AXES = 32  #: of arrays made from lists
 _WIDE: dict[DType | None, DType] = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 #: What NumPy computes in by default is here what smelt computes in by default, unless a dtype is named.
@@ -47,7 +49,7 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     if isinstance(val, bytes):
         val = np.frombuffer(val, np.uint8)
     if not _is_a(val, _HOST):
-        given, val = val, plain(val)
+        given, val = val, plain(producer(val))
         inferred = _inferred_dtype(val) if dtype is None else None
         host = _host_of(given, val, inferred)
         if dtype is not None and (host.dtype == object or (dtype.kind in "iu" and host.dtype.kind == "f")):
@@ -64,6 +66,19 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
         except DTypeError as error:
             raise DTypeError(at_user_line(f"smelt.{public_call() or 'array'}: {error}")) from None
     return _copied(host, target)
+
+
+def own_array(val: Any) -> Any:
+    """The array that an object stands for: what its ``__mlx_array__()`` gives."""
+    try:
+        found = val.__mlx_array__()
+    except SmeltError:
+        raise
+    except Exception as error:  # an object may do anything
+        raise _no_array(val, f"of type {type(val).__name__} ({type(error).__name__}: {error})") from None
+    if not _is_a(found, Handle):
+        raise _no_array(val, f"of type {type(val).__name__}: its __mlx_array__ gives a {type(found).__name__}")
+    return found
 
 
 def _copied(data: np.ndarray, target: DType) -> Buffer:
