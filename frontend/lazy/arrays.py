@@ -41,7 +41,7 @@ from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
 from .signatures import StreamOrDevice as StreamOrDevice
-from .weak import SCALARS, is_number, weak_dtype, weakened
+from .weak import SCALARS, exact_number, is_number, weak_dtype, weakened
 
 if TYPE_CHECKING:
     from ..functions.array_methods import ArrayMethods as _Methods
@@ -398,7 +398,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
         attrs = {"place": value.place, "dtype": dtype}  # type: ignore[union-attr]
         found._ref = (Node(NUMBER, attrs, (), (_scalar_avals[dtype],)), 0)
     else:
-        found._ref = number_ref(value, dtype)
+        found._ref = number_ref(value if type(value) in SCALARS else exact_number(value), dtype)
     return found
 
 
@@ -447,7 +447,7 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     """An array with a copy of host data; arrays in lists are stacked."""
     if isinstance(val, (list, tuple)) and issubclass(type(val), (list, tuple)):
-        if dtype is None and (found := of_numbers(val)) is not None:
+        if dtype is None and type(val) in (list, tuple) and (found := of_numbers(val)) is not None:
             return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):

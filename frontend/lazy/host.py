@@ -170,9 +170,9 @@ def plain(val: Any, axes: int = _MOST_AXES) -> Any:
         return val if all(map(operator.is_, found, val)) else found
     if issubclass(kind, (int, float, complex, str, bytes, np.ndarray, np.generic)):
         return _unmasked(val)
-    if any(hasattr(val, name) for name in _PROTOCOLS) or _is_buffer(val):
+    if any(_has(val, name) for name in _PROTOCOLS) or _is_buffer(val):
         return val
-    if hasattr(val, "__dlpack__"):
+    if _has(val, "__dlpack__"):
         return val if axes == _MOST_AXES else _host_of(val, val)
     members = {name for c in kind.__mro__ for name in vars(c)}
     if not {"__len__", "__getitem__"} <= members:
@@ -199,6 +199,14 @@ _NUMBERS = {bool, int, float, complex}
 _PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
+def _has(val: Any, name: str) -> bool:
+    """`hasattr`, of what may fail otherwise when it is asked."""
+    try:
+        return hasattr(val, name)
+    except Exception:
+        return False
+
+
 def _is_buffer(val: Any) -> bool:
     try:
         memoryview(val)
@@ -212,11 +220,11 @@ def _host_of(given: Any, val: Any, dtype: DType | None = None) -> np.ndarray:
     try:
         if dtype is not None:
             return np.asarray(val, dtype.numpy)
-        return np.asarray(val) if hasattr(val, "__array__") or not hasattr(val, "__dlpack__") else imported(val)
+        return np.asarray(val) if _has(val, "__array__") or not _has(val, "__dlpack__") else imported(val)
     except SmeltError:
         raise
     except Exception as error:  # an object may do anything when NumPy asks for its elements
-        if hasattr(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
+        if _has(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
             with contextlib.suppress(Exception):
                 return imported(val)
         if not isinstance(error, ValueError) or not _is_a(given, (list, tuple)):
@@ -244,7 +252,10 @@ def check_depth(val: Any) -> None:
     """Lists nest no deeper than NumPy's arrays have axes, so none contains itself."""
     level = [val]
     for _ in range(_MOST_AXES):
-        level = [v for part in level for v in part if _is_a(v, (list, tuple))]
+        try:
+            level = [v for part in level for v in part if _is_a(v, (list, tuple))]
+        except Exception as error:  # a list of another kind may do anything
+            raise _no_array(val, f"of type {type(val).__name__} ({type(error).__name__}: {error})") from None
         if not level:
             return
         if len({id(v) for v in level}) < len(level):
