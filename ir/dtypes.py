@@ -54,6 +54,8 @@ class DType:
                 self._numpy = np.dtype(self._numpy)
         return self._numpy
 
+    __numpy_dtype__ = numpy  #: what NumPy (from 2.4 on) takes it for
+
     @property
     def is_float(self) -> bool:
         return self.kind == "f"

@@ -40,7 +40,7 @@ from ..lazy.arrays import (
     wrap,
 )
 from ..lazy.core import leaf, remembered
-from ..lazy.dlpack import imported, taken_there
+from ..lazy.dlpack import imported, producer, taken_there
 from ..lazy.movement import Axes, checked_shape, filled, iota
 from ..lazy.streams import check_stream
 from .diagonals import diagonal_offset, triangle_mask
@@ -528,7 +528,7 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
     What lies on an NVIDIA GPU stays there, and is copied only with ``copy=True``: nobody may write to it any more.
 
     Args:
-        x: an array of any library that has it. device: as `stream`. copy: see above.
+        x: an array of any library that has it, or a capsule. device: as `stream`. copy: see above.
 
     Raises:
         ArgumentTypeError: it has no such method. AttributeValueError: ``copy=False`` of data in the host's memory.
@@ -542,6 +542,7 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
     check_stream(device)
     if isinstance(x, array):
         return wrap(x._ref)
+    x = producer(x)
     if not hasattr(x, "__dlpack__") or isinstance(x, type):
         raise ArgumentTypeError(at_user_line(f"smelt.from_dlpack: {shown(x)} has no __dlpack__"))
     try:

@@ -15,6 +15,7 @@ from smelt.ir.errors import DTypeError, at_user_line
 from ..lazy.arrays import StreamOrDevice, array, check_update
 from ..lazy.core import call, memory_of
 from ..lazy.exports import export
+from ..lazy.host import ARRAY_PROTOCOLS
 from ..lazy.movement import Axes
 from . import (
     arithmetic,
@@ -98,7 +99,7 @@ def is_operand(other: Any, equality: bool = False) -> bool:
     if kind in _NO_OPERANDS and not equality:
         return True  # the function says what is wrong; Python would repeat a string as often as an integer array says
     buffers = (memoryview, bytearray, bytes)
-    return hasattr(kind, "__array__") or hasattr(kind, "__dlpack__") or isinstance(other, buffers)
+    return any(hasattr(kind, name) for name in ARRAY_PROTOCOLS) or isinstance(other, buffers)
 
 
 def _binary(function: Callable, name: str) -> Callable:

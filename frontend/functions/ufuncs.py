@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..lazy.arrays import array
+from ..lazy.host import ARRAY_PROTOCOLS
 from . import (
     arithmetic,
     complex_numbers,
@@ -76,7 +77,7 @@ def _is_operand(x: Any) -> bool:
     if isinstance(x, (array, np.ndarray, np.generic, bool, int, float, complex, list, tuple)):
         return True
     kind = type(x)
-    return not hasattr(kind, "__array_ufunc__") and (hasattr(kind, "__array__") or hasattr(kind, "__dlpack__"))
+    return not hasattr(kind, "__array_ufunc__") and any(hasattr(kind, name) for name in ARRAY_PROTOCOLS)
 
 
 def _by_smelt(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:

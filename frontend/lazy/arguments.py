@@ -23,12 +23,13 @@ from smelt.ir.errors import (
 from smelt.ir.symbolic import Symbol, index
 
 from .graph import Handle
+from .weak import exact_number
 
 __all__: list[str] = []
 
 #: No extent or count lies beyond.
 MOST = 2**63 - 1
-#: What does not say how many entries it has may have so many: no list of axes, extents or arrays is longer.
+#: What is no list may have so many entries: no axes, extents or arrays are more.
 _MOST_ENTRIES = 1 << 20
 
 
@@ -64,21 +65,20 @@ def entries(value: Any) -> tuple[Any, ...]:
     """What a container or an iterator has.
 
     Raises:
-        ArgumentTypeError: it is no such thing, fails to tell, or does not end.
+        ArgumentTypeError: it is no such thing, fails to tell, has too many, or does not end.
     """
     if type(value) in (tuple, list):
         return tuple(value)
     try:
-        known = operator.length_hint(value, -1)
-        most = _MOST_ENTRIES if known < 0 else max(known, _MOST_ENTRIES)
-        found = tuple(itertools.islice(value, most + 1))
-        if len(found) <= most:
-            return found
+        if operator.length_hint(value) <= _MOST_ENTRIES:
+            found = tuple(itertools.islice(value, _MOST_ENTRIES + 1))
+            if len(found) <= _MOST_ENTRIES:
+                return found
     except (SmeltError, MemoryError):
         raise
     except Exception as error:
         raise ArgumentTypeError(f"{type(value).__name__} has no entries: {type(error).__name__}") from error
-    raise ArgumentTypeError(f"{type(value).__name__} has entries without end")
+    raise ArgumentTypeError(f"{type(value).__name__} has more than {_MOST_ENTRIES:,} entries")
 
 
 def listed(name: str, what: str, value: Any) -> tuple[Any, ...]:
@@ -106,6 +106,7 @@ def number(name: str, what: str, value: Any) -> int | float:
     if type(value) is Symbol:
         return value  # type: ignore[return-value]
     if isinstance(value, (int, float)):
+        value = exact_number(value)
         try:
             float(value)
         except OverflowError:

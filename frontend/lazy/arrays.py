@@ -34,14 +34,14 @@ from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
 from .execution.results import apart
 from .graph import NO_ATTRS, Handle, Node, Ref, leaf, parameter, state
-from .host import buffer_of, check_depth, holds_arrays, of_numbers
+from .host import buffer_of, check_depth, holds_arrays, of_numbers, own_array
 from .printing import format_array
 from .recipes import stand_ins
 from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
 from .signatures import StreamOrDevice as StreamOrDevice
-from .weak import SCALARS, is_number, weak_dtype, weakened
+from .weak import SCALARS, exact_number, is_number, weak_dtype, weakened
 
 if TYPE_CHECKING:
     from ..functions.array_methods import ArrayMethods as _Methods
@@ -54,7 +54,7 @@ class array(_Methods, Handle):
 
     Args:
         val: a Python scalar, (nested) list or tuple of scalars or arrays, NumPy array, or any object
-            with ``__array__``, ``__dlpack__`` or the buffer protocol.
+            with ``__array__``, ``__dlpack__``, ``__mlx_array__`` or the buffer protocol, or a DLPack capsule.
         dtype: the element type; by default that of `val`, with three exceptions that MLX makes too: Python
             integers are int32, Python floats and NumPy's float64 are float32, complex128 is complex64.
 
@@ -398,7 +398,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
         attrs = {"place": value.place, "dtype": dtype}  # type: ignore[union-attr]
         found._ref = (Node(NUMBER, attrs, (), (_scalar_avals[dtype],)), 0)
     else:
-        found._ref = number_ref(value, dtype)
+        found._ref = number_ref(value if type(value) in SCALARS else exact_number(value), dtype)
     return found
 
 
@@ -447,7 +447,7 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
     """An array with a copy of host data; arrays in lists are stacked."""
     if isinstance(val, (list, tuple)) and issubclass(type(val), (list, tuple)):
-        if dtype is None and (found := of_numbers(val)) is not None:
+        if dtype is None and type(val) in (list, tuple) and (found := of_numbers(val)) is not None:
             return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):
@@ -459,6 +459,9 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
                     raise ShapeError(at_user_line(message))
             stacked = array._stack(parts)
             return stacked if dtype is None else convert(stacked, dtype)
+    elif hasattr(type(val), "__mlx_array__"):
+        own: array = own_array(val)
+        return wrap(own._ref) if dtype is None else convert(own, dtype)
     return wrap((leaf(buffer_of(val, dtype)), 0))
 
 

@@ -121,7 +121,16 @@ class _Taken:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
+        tensor = dlpack.tensor_in(self._capsule)
+        return CPU if tensor is None else (tensor.device_type, tensor.device_id)
+
+
+_Capsule = type(np.empty(0).__dlpack__())
+
+
+def producer(x: Any) -> Any:
+    """An object that gives the capsule that `x` is; anything else as it is."""
+    return _Taken(x) if type(x) is _Capsule else x
 
 
 def imported(x: Any) -> np.ndarray:

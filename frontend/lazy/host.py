@@ -27,9 +27,11 @@ from smelt.ir.errors import (
 from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
-from .dlpack import imported
+from .dlpack import imported, producer
 from .graph import Handle
 
+#: What an object has that stands for an array.
+ARRAY_PROTOCOLS = ("__mlx_array__", "__array__", "__dlpack__")
 _MOST_AXES = 32  #: of arrays made from lists
 _WIDE: dict[DType | None, DType] = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
 #: What NumPy computes in by default is here what smelt computes in by default, unless a dtype is named.
@@ -47,7 +49,7 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     if isinstance(val, bytes):
         val = np.frombuffer(val, np.uint8)
     if not _is_a(val, _HOST):
-        given, val = val, plain(val)
+        given, val = val, plain(producer(val))
         inferred = _inferred_dtype(val) if dtype is None else None
         host = _host_of(given, val, inferred)
         if dtype is not None and (host.dtype == object or (dtype.kind in "iu" and host.dtype.kind == "f")):
@@ -64,6 +66,19 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
         except DTypeError as error:
             raise DTypeError(at_user_line(f"smelt.{public_call() or 'array'}: {error}")) from None
     return _copied(host, target)
+
+
+def own_array(val: Any) -> Any:
+    """The array that an object stands for: what its ``__mlx_array__()`` gives."""
+    try:
+        found = val.__mlx_array__()
+    except SmeltError:
+        raise
+    except Exception as error:  # an object may do anything
+        raise _no_array(val, f"of type {type(val).__name__} ({type(error).__name__}: {error})") from None
+    if not _is_a(found, Handle):
+        raise _no_array(val, f"of type {type(val).__name__}: its __mlx_array__ gives a {type(found).__name__}")
+    return found
 
 
 def _copied(data: np.ndarray, target: DType) -> Buffer:
@@ -155,9 +170,9 @@ def plain(val: Any, axes: int = _MOST_AXES) -> Any:
         return val if all(map(operator.is_, found, val)) else found
     if issubclass(kind, (int, float, complex, str, bytes, np.ndarray, np.generic)):
         return _unmasked(val)
-    if any(hasattr(val, name) for name in _PROTOCOLS) or _is_buffer(val):
+    if any(_has(val, name) for name in _PROTOCOLS) or _is_buffer(val):
         return val
-    if hasattr(val, "__dlpack__"):
+    if _has(val, "__dlpack__"):
         return val if axes == _MOST_AXES else _host_of(val, val)
     members = {name for c in kind.__mro__ for name in vars(c)}
     if not {"__len__", "__getitem__"} <= members:
@@ -184,6 +199,14 @@ _NUMBERS = {bool, int, float, complex}
 _PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
+def _has(val: Any, name: str) -> bool:
+    """`hasattr`, of what may fail otherwise when it is asked."""
+    try:
+        return hasattr(val, name)
+    except Exception:
+        return False
+
+
 def _is_buffer(val: Any) -> bool:
     try:
         memoryview(val)
@@ -197,11 +220,11 @@ def _host_of(given: Any, val: Any, dtype: DType | None = None) -> np.ndarray:
     try:
         if dtype is not None:
             return np.asarray(val, dtype.numpy)
-        return np.asarray(val) if hasattr(val, "__array__") or not hasattr(val, "__dlpack__") else imported(val)
+        return np.asarray(val) if _has(val, "__array__") or not _has(val, "__dlpack__") else imported(val)
     except SmeltError:
         raise
     except Exception as error:  # an object may do anything when NumPy asks for its elements
-        if hasattr(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
+        if _has(val, "__dlpack__") and type(error) is TypeError:  # PyTorch's bfloat16, which is none of NumPy's
             with contextlib.suppress(Exception):
                 return imported(val)
         if not isinstance(error, ValueError) or not _is_a(given, (list, tuple)):
@@ -229,7 +252,10 @@ def check_depth(val: Any) -> None:
     """Lists nest no deeper than NumPy's arrays have axes, so none contains itself."""
     level = [val]
     for _ in range(_MOST_AXES):
-        level = [v for part in level for v in part if _is_a(v, (list, tuple))]
+        try:
+            level = [v for part in level for v in part if _is_a(v, (list, tuple))]
+        except Exception as error:  # a list of another kind may do anything
+            raise _no_array(val, f"of type {type(val).__name__} ({type(error).__name__}: {error})") from None
         if not level:
             return
         if len({id(v) for v in level}) < len(level):

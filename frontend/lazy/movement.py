@@ -15,7 +15,7 @@ from smelt.ir.settings import settings
 from smelt.ir.symbolic import index
 
 from . import arrays
-from .arguments import MOST, entries
+from .arguments import MOST, entries, listed
 from .arrays import array, broadcast_to_shape, emit, emit_elementwise, wrap
 
 Axes = int | Sequence[int]
@@ -49,10 +49,10 @@ def many_axes(name: str, axes: Axes | None, shape: Sequence[int] | int) -> tuple
     """Axes counted from the front, without repetition; None is all of them."""
     if axes is None:
         return tuple(range(shape if isinstance(shape, int) else len(shape)))
-    listed = axes if isinstance(axes, (tuple, list)) else (axes,)
-    found = tuple(one_axis(name, a, shape) for a in listed)
+    given = listed(name, "axis", axes) if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple([one_axis(name, a, shape) for a in given])
     if len(set(found)) != len(found):
-        raise ShapeError(at_user_line(f"smelt.{name}: axes {tuple(listed)} repeat an axis"))
+        raise ShapeError(at_user_line(f"smelt.{name}: axes {given} repeat an axis"))
     return found
 
 
@@ -63,14 +63,19 @@ def counting(most: int) -> DType:
 
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
-    is_one = not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
     if isinstance(shape, (tuple, list, range)) and _is_long(shape):
         raise ShapeError(at_user_line(f"smelt.{name}: {what} of {MOST_ENTRIES:,} ints at most, got {shown(shape)}"))
     try:
-        listed = (shape,) if is_one else shape if isinstance(shape, (tuple, list)) else entries(shape)
-        return tuple([index(d) for d in listed])
+        return tuple([index(d) for d in ((shape,) if _is_one(shape) else entries(shape))])
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
+
+
+def _is_one(shape: Any) -> bool:
+    try:
+        return not isinstance(shape, Iterable) or getattr(shape, "ndim", None) == 0
+    except ValueError:  # a memoryview that is released
+        return False
 
 
 def _is_long(listed: Sequence[Any]) -> bool:

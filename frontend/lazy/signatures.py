@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 
         def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+    class SupportsMLXArray(Protocol):
+        """What stands for an array of its own."""
+
+        def __mlx_array__(self) -> array: ...
+
     class SupportsDLPack(Protocol):
         """What exports its memory by DLPack."""
 
@@ -56,7 +61,7 @@ if TYPE_CHECKING:
     #: An array, a Python scalar, nested lists of scalars or arrays, or anything NumPy reads.
     ArrayLike: TypeAlias = (
         array | Scalar | HostArray | np.generic | list[Any] | tuple[Any, ...] | range | bytes | bytearray | memoryview
-        | SupportsArray | SupportsDLPack
+        | SupportsArray | SupportsDLPack | SupportsMLXArray
     )  # fmt: skip
     #: A stream, a device or its name; checked, else ignored: arrays run on the default device.
     StreamOrDevice: TypeAlias = Stream | Device | str | None

@@ -25,6 +25,12 @@ def is_number(x: object) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
 
 
+def exact_number(x: Any) -> Any:
+    """Of a number of a class derived from Python's the number that it is, whatever its methods say."""
+    kind = next((kind for kind in (int, float, complex) if issubclass(type(x), kind)), None)
+    return x if kind is None else kind.__pos__(x)
+
+
 def weakened(x: np.generic, dtype: DType) -> Any:
     """A number of NumPy beside an array of `dtype`: the Python number that it is, which is weak, as in MLX.
 

@@ -32,6 +32,7 @@ from ..lazy.core import remembered
 from ..lazy.host import holds_arrays
 from ..lazy.movement import Axes, checked_shape
 from ..lazy.operands import constant
+from ..lazy.weak import exact_number
 
 # Arguments
 
@@ -72,7 +73,7 @@ _OUTSIDE = {
 def known_values(value: ArrayLike) -> Any:
     """A number, or NumPy's array of them, where the call has it; None of smelt's arrays, which may have none yet."""
     if isinstance(value, (bool, int, float, complex)):
-        return value
+        return exact_number(value)
     x = as_array(value)
     return None if holds_arrays(value) else x._host()
 

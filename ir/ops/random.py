@@ -124,8 +124,10 @@ class RandomBits(Fusible, name="random_bits"):
     def borders(self, index: Coordinates, operands: Avals, *, shape: Ints, width: Int) -> Sequence[tuple[Index, int]]:
         """Where the second words of the blocks begin, if that is in between two parts along the first axis."""
         lead, size = len(index) - len(shape), math.prod(shape)
-        axis = next((a for a, d in enumerate(shape) if d > 1), 0)
-        return [(index[lead + axis], shape[axis] // 2)] if width == 32 and size and shape[axis] % 2 == 0 else []
+        axis = next((a for a, d in enumerate(shape) if d > 1), None)
+        if width != 32 or axis is None or not size or shape[axis] % 2:
+            return []
+        return [(index[lead + axis], shape[axis] // 2)]
 
 
 _WIDTHS = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}

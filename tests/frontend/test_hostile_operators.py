@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import smelt
@@ -80,3 +81,57 @@ def test_in() -> None:
     assert 1.5 in smelt.array(1.5) and 1 not in smelt.zeros((0,))
     with pytest.raises(RuntimeError, match=r"smelt\.where"):
         smelt.compile(lambda x: 3 in x)(x)
+
+
+class _Fraction(float):
+    """A float that has no value where it is asked for it."""
+
+    def __float__(self) -> float:
+        raise KeyError("no")
+
+
+class _Whole(int):
+    def __index__(self) -> int:
+        return 10**30
+
+
+def test_numbers_are_what_they_are() -> None:
+    """A class derived from Python's numbers may say something else."""
+    x, half, two = smelt.ones((2, 3)), _Fraction(0.5), _Whole(2)
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda h, t: x * h + t, lambda h, t: smelt.where(x > 2, h, t), lambda h, t: smelt.clip(x, h, t),
+        lambda h, t: smelt.compile(lambda a, b: a * b)(x, h), lambda h, t: smelt.full((2,), h), lambda h, t: x**t,
+        lambda h, t: smelt.random.gamma(h, 3.0, (2,), key=smelt.random.key(0)), lambda h, t: smelt.sin(h),
+        lambda h, t: smelt.linspace(h, t, 3),
+    ]  # fmt: skip
+    for call in calls:
+        assert smelt.array_equal(call(half, two), call(0.5, 2)), call
+
+
+class _Unasked:
+    """What fails wherever it is asked for an attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+class _Entries(list):
+    def __iter__(self) -> Any:
+        raise OSError("no entries")
+
+
+def test_what_fails_when_it_is_looked_at() -> None:
+    released = memoryview(bytearray(8))
+    released.release()
+    for given in (_Unasked(), [_Unasked()], _Entries([1, 2]), [_Entries([1])], released):
+        for function in (smelt.array, smelt.sin, smelt.sum, smelt.zeros):
+            assert not outcome(lambda f=function, v=given: f(v)), (function, given.__class__)
+
+
+def test_a_shape_of_more_entries_than_can_be_read() -> None:
+    many = smelt.broadcast_to(smelt.array(1), (2**33,))
+    for call in (smelt.zeros, lambda s: smelt.random.uniform(shape=s), lambda s: smelt.fft.fftn(smelt.ones(3), s=s)):
+        with pytest.raises(SmeltError, match="of ints"):
+            call(many)
+        with pytest.raises(SmeltError, match="of ints"):
+            call(np.broadcast_to(np.int32(1), (2**33,)))

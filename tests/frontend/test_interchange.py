@@ -15,7 +15,7 @@ import pytest
 import smelt
 from smelt.backends import buffer
 from smelt.ir import dtypes
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, BufferExportError, DTypeError
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, BufferExportError, DTypeError, SmeltError
 
 from .dlpack_by_hand import READ_ONLY, Consumed, Producer
 
@@ -372,3 +372,41 @@ def test_jax_and_back() -> None:
             back = jnp.from_dlpack(x)
             assert back.dtype == kind and (back == j).all()
             assert (jnp.asarray(x) == j).all()
+
+
+def test_capsules_are_arrays_as_their_owners_are() -> None:
+    host = np.arange(8, dtype=np.int32).reshape(2, 4)
+    for made in (smelt.array, smelt.asarray, smelt.from_dlpack):
+        capsule = host.__dlpack__()
+        np.testing.assert_array_equal(np.array(made(capsule)), host)
+        with pytest.raises(SmeltError, match="PyCapsule"):
+            made(capsule)
+    np.testing.assert_array_equal(np.array(smelt.array(host[:, ::2].__dlpack__(), smelt.float32)), host[:, ::2])
+    half = smelt.ones(3, smelt.bfloat16)
+    assert smelt.array(half.__dlpack__()).dtype is smelt.bfloat16
+    assert smelt.array(np.ones(2).__dlpack__()).dtype is smelt.array(np.ones(2)).dtype
+
+
+def test_objects_that_stand_for_an_array() -> None:
+    class Stands:
+        def __init__(self, given: Any):
+            self.given = given
+
+        def __mlx_array__(self) -> Any:
+            if isinstance(self.given, Exception):
+                raise self.given
+            return self.given
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise AssertionError("is not asked")
+
+    x = Stands(smelt.array([1, 2, 3]))
+    assert smelt.array(x).dtype is smelt.int32 and smelt.array(x) is not x.given
+    assert smelt.asarray(x, dtype=smelt.float16).dtype is smelt.float16
+    for found in (smelt.add(x, 1), x.given + Stands(smelt.array(1)), Stands(smelt.array(1)) + x.given):  # type: ignore[operator]
+        assert found.tolist() == [2, 3, 4]
+    np.testing.assert_array_equal(np.array(smelt.compile(lambda a: a + x)(smelt.ones(3))), [2, 3, 4])
+    with pytest.raises(DTypeError, match="its __mlx_array__ gives a str"):
+        smelt.array(Stands("no"))
+    with pytest.raises(DTypeError, match="KeyError"):
+        smelt.array(Stands(KeyError("no")))

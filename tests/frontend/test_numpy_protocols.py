@@ -167,3 +167,10 @@ def test_iteration_and_hashing() -> None:
     first, second = X
     same(first, HOST[0])
     same(second, HOST[1])
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="asks dtypes of others what they are")
+def test_dtypes_are_dtypes_to_numpy() -> None:
+    for dtype in (smelt.float32, smelt.uint8, smelt.bool_, smelt.bfloat16, smelt.complex64):
+        assert np.dtype(dtype) == dtype.numpy  # type: ignore[call-overload]
+    assert np.ones(2).astype(smelt.float16).dtype == np.float16  # type: ignore[call-overload]

@@ -454,3 +454,12 @@ def test_shapes(shape):
         random.normal((2, -1))
     with pytest.raises(TypeError, match="shape"):
         random.normal((2.5,))
+
+
+@pytest.mark.parametrize("shape", [(), (1, 1)])
+def test_one_number_beside_many(shape):
+    """A word of no axes in the middle of a map over many elements."""
+    key, many = smelt.random.key(3), smelt.broadcast_to(smelt.array(2.0), (1 << 17,))
+    with override(tier="program"):
+        found = smelt.compile(lambda k, s: smelt.random.normal(shape, key=k) * s)(key, many)
+    np.testing.assert_allclose(np.array(found)[..., :5], 2 * smelt.random.normal(key=key).item(), rtol=1e-6)
