@@ -128,6 +128,26 @@ def plain_attribute(text: str, context: Any) -> Any:
         return locks.whole(parse_without_classes) if places else parse()
 
 
+def set_llvm_options(*options: str) -> bool:
+    """Set options of LLVM's command line, for this process; whether the library of the bindings lets one.
+
+    Options that its LLVM does not know, or that somebody has set before, do nothing.
+    """
+    import ctypes  # imports much, for who compiles nothing
+
+    (folder,) = module("_mlir_libs").__path__
+    for name in sorted(n for n in os.listdir(folder) if n.startswith("lib") and "CAPI" in n):
+        try:
+            parse = ctypes.CDLL(os.path.join(folder, name)).LLVMParseCommandLineOptions
+        except (OSError, AttributeError):
+            continue
+        words = [b"smelt", *(option.encode() for option in options)]
+        parse.restype, parse.argtypes = None, [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+        parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
+        return True
+    return False
+
+
 _loaded: set[str] = set()
 
 

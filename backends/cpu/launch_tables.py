@@ -143,9 +143,22 @@ def parts(
 
 
 def written_out(planned_ops: Sequence[PlannedOp], most: int) -> Iterator[tuple[Sequence[PlannedOp], None]]:
-    """Planned ops in parts, all of them calls."""
-    for first in range(0, len(planned_ops), most):
-        yield planned_ops[first : first + most], None
+    """Planned ops in parts, all of them calls, of `most` calls or of one op."""
+    first = calls = 0
+    for i, planned in enumerate(planned_ops):
+        own = _calls(planned)
+        if calls and calls + own > most:
+            yield planned_ops[first:i], None
+            first, calls = i, 0
+        calls += own
+    if calls:
+        yield planned_ops[first:], None
+
+
+def _calls(planned: PlannedOp) -> int:
+    """How many calls are written out for an op: of what loops and branches run, too, where that is no function."""
+    bodies = [body for body in planned.bodies if not body.is_shared]
+    return 1 + sum(_calls(inner) for body in bodies for inner in body.planned_ops)
 
 
 def _launches(planned: PlannedOp, slots: Slots, wide: bool) -> list[Launch]:

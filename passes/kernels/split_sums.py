@@ -35,7 +35,7 @@ from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.ops.arithmetic import Add, Sub
 
 from ..registry import Pass, register_pass
-from ..rewrite import unplaced_functions
+from ..rewrite import contains, unplaced_functions
 from ..simplify.patterns import aligned
 from .analysis import is_pointwise, is_row_reduction, reduced_axes
 
@@ -53,6 +53,8 @@ class SplitSumsPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
+            if not contains(operation, "smelt.reduce_sum"):
+                continue
             function = read_function(operation)
             sums = [op for op in function.ops if op.name == "reduce_sum" and _can_split(op)]
             if len(sums) > 1:

@@ -28,7 +28,7 @@ from smelt.ir.convolution_windows import by_windows, few_windows
 from smelt.ir.ops.convolution import ConvGeneral
 
 from ..registry import Pass, register_pass
-from ..rewrite import unplaced_functions
+from ..rewrite import contains, unplaced_functions
 
 
 @register_pass("sum-taps")
@@ -46,6 +46,8 @@ class SumTapsPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
+            if not contains(operation, "smelt.conv_general"):
+                continue
             for op in read_function(operation).ops:
                 if isinstance(op.op, ConvGeneral) and self._suits(op):
                     b = Builder(mlir.ir.InsertionPoint(op.mlir), op.location)

@@ -39,6 +39,8 @@ from ..transform.stated import expand_stated
 
 #: Ops of a function, all calls inlined, from which on some of them stay, those of functions of more ops than this that
 #: are called more than once.
+#: Of the gradient of a checkpointed block of four layers, run 24 times (32,000 ops), those that stay make a program
+#: that compiles in three quarters of the time and two thirds of the memory, and takes a tenth longer at most.
 MOST_OPS, MANY_OPS = 20_000, 250
 
 

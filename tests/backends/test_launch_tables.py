@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import smelt
 from smelt.backends.cpu import launch_tables, program
+from smelt.backends.cpu.planner import PlannedOp
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
@@ -176,3 +178,42 @@ def test_wide_functions_with_loops_host_steps_and_threads(size: int, checked: bo
         expected = f(*arrays)
         smelt.eval(expected)
     smelt.utils.tree_map(lambda x, y: np.testing.assert_allclose(x, y, 1e-4, 1e-5), found, expected)
+
+
+def test_what_loops_run_counts_where_it_is_written_out() -> None:
+    """LLVM takes far longer for a function of many calls; a loop over a model's layer is hundreds of them."""
+
+    def kernel() -> PlannedOp:
+        return PlannedOp(cast(Any, None), "kernel")
+
+    def loop(calls: int, shared: bool = False) -> PlannedOp:
+        body = SimpleNamespace(is_shared=shared, planned_ops=[kernel() for _ in range(calls)])
+        return PlannedOp(cast(Any, None), "control", bodies=(cast(Any, body),))
+
+    def sizes(ops: list[PlannedOp]) -> list[int]:
+        found = [part for part, _ in launch_tables.written_out(ops, 10)]
+        assert [op for part in found for op in part] == ops
+        return [len(part) for part in found]
+
+    assert sizes([]) == []
+    assert sizes([kernel() for _ in range(23)]) == [10, 10, 3]
+    assert sizes([loop(4) for _ in range(5)]) == [2, 2, 1]
+    assert sizes([kernel(), loop(30), loop(30), kernel(), kernel()]) == [1, 1, 1, 2]
+    assert sizes([loop(30, shared=True) for _ in range(12)]) == [10, 2]
+
+
+def test_loops_in_functions_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "CALLS", 4)
+    rng = np.random.default_rng(0)
+    layers = [smelt.array(rng.standard_normal((3, 8, 8)).astype(np.float32) / 8) for _ in range(4)]
+
+    def f(x: smelt.array) -> Any:
+        for weights in layers:
+            x = smelt.scan(lambda c, w: (smelt.softmax(smelt.tanh(c @ w) @ c, axis=-1), None), x, weights)[0]
+        return x
+
+    x = smelt.array(rng.standard_normal((8, 8)).astype(np.float32))
+    with override(cache=False):
+        found = np.asarray(smelt.compile(f)(x))
+    with override(tier="ops"):
+        np.testing.assert_allclose(found, np.asarray(f(x)), 1e-5, 1e-6)

@@ -320,3 +320,25 @@ def test_what_waits_for_its_value_is_collected_with_what_it_was_made_by(how: str
     watched = weakref.ref(_unevaluated(how))
     gc.collect()
     assert watched() is None
+
+
+@pytest.mark.skipif(core.native is None or sys.version_info >= (3, 14), reason="what Python's collector counts")
+def test_nodes_take_the_memory_of_those_that_are_gone() -> None:
+    """Python's collector counts what is made anew: the nodes of each step of a model would bring it."""
+    x = smelt.array([1.0, 2.0])
+
+    def recorded(n: int) -> int:
+        before = gc.get_count()[0]
+        kept = [x + x for _ in range(n)]
+        return gc.get_count()[0] - before + 0 * len(kept)
+
+    gc.collect()
+    gc.disable()
+    try:
+        recorded(500)
+        assert recorded(500) < 600  # the arrays
+        before = gc.get_count()[0]
+        recorded(20_000)  # more than are kept for later
+        assert gc.get_count()[0] <= before + 600
+    finally:
+        gc.enable()

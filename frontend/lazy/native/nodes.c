@@ -32,6 +32,32 @@ static int node_clear(Node *self)
     return 0;
 }
 
+/* Nodes that are none any more, for the next ones: memory that Python hands out anew brings its collector of cycles
+   nearer, and a step of a model makes thousands of nodes and drops them all. */
+#define MOST_SPARE 4096
+static Node *spare[MOST_SPARE];
+static int n_spare = 0;
+
+static Node *node_memory(void)
+{
+#ifndef Py_GIL_DISABLED
+    if (n_spare)
+        return (Node *)PyObject_Init((PyObject *)spare[--n_spare], &NodeType);
+#endif
+    return PyObject_GC_New(Node, &NodeType);
+}
+
+static void node_release(Node *self)
+{
+#ifndef Py_GIL_DISABLED
+    if (n_spare < MOST_SPARE) {
+        spare[n_spare++] = self;
+        return;
+    }
+#endif
+    PyObject_GC_Del(self);
+}
+
 static void node_dealloc(Node *self)
 {
     PyObject_GC_UnTrack(self);
@@ -39,7 +65,7 @@ static void node_dealloc(Node *self)
     if (self->weak != NULL)
         PyObject_ClearWeakRefs((PyObject *)self);
     node_clear(self);
-    PyObject_GC_Del(self);
+    node_release(self);
     Py_TRASHCAN_END
 }
 
@@ -51,7 +77,7 @@ static void node_dealloc(Node *self)
 PyObject *make_node(PyObject *op, PyObject *attrs, PyObject *inputs, PyObject *avals, PyObject *values,
                     PyObject *traced, PyObject *where, PyObject *prepared, int tracked)
 {
-    Node *node = PyObject_GC_New(Node, &NodeType);
+    Node *node = node_memory();
     if (node == NULL) {
         Py_XDECREF(values);
         return NULL;
