@@ -31,7 +31,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess:
 
 def test_both_have_the_same_interface() -> None:
     source = "".join(
-        (ROOT / "frontend/lazy" / name).read_text(encoding="utf-8") for name in ("core.h", "memory.c")
+        (ROOT / "frontend/lazy/native" / name).read_text(encoding="utf-8") for name in ("core.h", "memory.c")
     )
     assert re.search(r"#define INTERFACE (\d+)", source).group(1) == str(core.INTERFACE)  # type: ignore[union-attr]
     assert re.search(r"#define MOST_ENTRIES (\d+)", source).group(1) == str(core.MOST_ENTRIES)  # type: ignore[union-attr]
