@@ -18,14 +18,17 @@ import functools
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
+from smelt.backends.plan import is_static
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
+from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of
+from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -35,6 +38,8 @@ FACTORED_ROWS = 4
 MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
 #: Bytes of a block's rows.
 ROWS_BYTES = 64 * 1024
+#: Fewer bytes stay in the caches of a core.
+FETCHED_BYTES = 1 << 20
 
 
 def suits_expressions(sides: Sides) -> bool:
@@ -83,6 +88,9 @@ class _Expressions(TiledKernel):
         self.depth = Blocks.plan(loops, max(1, ROWS_BYTES // (each * dtype.size * tall)), step)
         self.line = pitch_of(self.depth.capacity * each, dtype)
         self.a = k.scratch(tall * self.line, dtype)
+        is_power = depth.vectors & (depth.vectors - 1) == 0
+        self.stage = k.scratch(depth.count * depth.vectors, dtype) if is_power else None
+        self.keeps_rows = self.depth.count == 1
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
@@ -114,12 +122,10 @@ class _Expressions(TiledKernel):
     def _multiply(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
         self.start_sums(k.const(self.tall, INDEX))
-        if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
-            nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
-            k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
 
         def block(depth: Bounds) -> None:
-            self.rows.each(k, rows, lambda r: self._fill(r * self.line, depth))
+            if not self.keeps_rows:
+                self._fill(rows, depth)
             first, tall = self.columns.first(k, columns), self.rows.elements(rows)
             last = first + self.columns.elements(columns)
 
@@ -130,19 +136,44 @@ class _Expressions(TiledKernel):
 
         self.depth.run(k, block)
 
-    def _fill(self, line: Scalar, depth: Bounds) -> None:
-        """A row in the order in which it is multiplied."""
+    def fill_rows(self, rows: Bounds) -> None:
+        self._fill(rows, self.depth.whole(self.k))
+
+    def _fill(self, rows: Bounds, depth: Bounds) -> None:
+        """A block of the rows in the order in which it is multiplied."""
+        k = self.k
+        if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
+            nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
+            k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
+        self.rows.each(k, rows, lambda r: self._fill_row(r * self.line, depth))
+
+    def _fill_row(self, line: Scalar, depth: Bounds) -> None:
         k = self.k
 
         def words(at: Scalar, carried: Sequence[Scalar]) -> Sequence[Scalar]:
-            self.cut.each_element(k, lambda n: k.write(self.sides.row_operand.read(k), self.a, line + at + n))
+            parts = self._arranged(line + at)
             if self.factors is not None and self.factors.has_offset:
                 with k.vectors(self.cut.count):
-                    parts = [k.load_vector(self.a, line + at + n * self.cut.count) for n in range(self.cut.vectors)]
                     k.store_vector(functools.reduce(k.add, parts), self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
+
+    def _arranged(self, at: Scalar) -> list[Scalar]:
+        """Write what a row has for a vector of words to a place in its line, and return it as vectors."""
+        k, cut, row = self.k, self.cut, self.sides.row_operand
+        places = [k.const(n * cut.count, INDEX) for n in range(cut.vectors)]
+        if self.stage is None:
+            cut.each_element(k, lambda n: k.write(row.read(k), self.a, at + n))
+            with k.vectors(cut.count):
+                return [k.load_vector(self.a, at + place) for place in places]
+        stage = self.stage
+        cut.each_element(k, lambda n: k.write(row.read(k), stage, n), by_word=True)
+        with k.vectors(cut.count):
+            parts = k.dealt([k.load_vector(stage, place) for place in places])
+            for place, x in zip(places, parts):
+                k.store_vector(x, self.a, at + place)
+        return parts
 
     def _word(self, at: Scalar) -> Scalar:
         """The place of a word of those whose elements are at a place in a line."""
@@ -175,6 +206,7 @@ class _Expressions(TiledKernel):
         columns = [k.op("arith.minui", [c + j, last], INDEX) for j in range(self.width)]
 
         def words(at: Scalar, before: Sequence[Scalar]) -> Sequence[Scalar]:
+            self._fetch(columns)
             with k.vectors(self.cut.count):
                 sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
@@ -195,6 +227,20 @@ class _Expressions(TiledKernel):
         for (i, j), x in zip(pairs, sums):
             place = (r + i) * self.pitch + (c - first) + j
             k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
+
+    def _fetch(self, columns: Sequence[Scalar]) -> None:
+        """Ask for what the next columns are made of where these are: of several lines that are read at once, the
+        hardware foresees none."""
+        k = self.k
+        value, place = self.sides.column_operand.largest
+        index = linearize(place, value.shape)
+        ahead = self.width * step_of(index, self.column)
+        if ahead <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
+            return
+        self.cut.start_inside(k)
+        for j in columns:
+            with k.at_position(self.column, j), self.cut.vector(k):
+                prefetch_line(k, k.memory[value], k.index(index) + ahead)
 
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
