@@ -264,10 +264,14 @@ def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: in
     k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=LINE_BYTES // memory.aval.dtype.size)
 
 
-def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar) -> None:
-    """Ask for the line of memory that an element is in; behind the end of the operand, for its last."""
+def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar, soon: bool = True) -> None:
+    """Ask for the line of memory that an element is in; behind the end of the operand, for its last.
+
+    Args:
+        soon: that it comes into L1, and not only into L2.
+    """
     ir = mlir.ir
-    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3)
+    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3 if soon else 2)
     no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))
     at = k.op("arith.minui", [offset, k.const(memory.aval.size - 1, INDEX)], INDEX)
     k.emit("memref.prefetch", [memory.memref, at], [], isWrite=no, localityHint=hint, isDataCache=yes)

@@ -88,8 +88,9 @@ class _Expressions(TiledKernel):
         self.depth = Blocks.plan(loops, max(1, ROWS_BYTES // (each * dtype.size * tall)), step)
         self.line = pitch_of(self.depth.capacity * each, dtype)
         self.a = k.scratch(tall * self.line, dtype)
-        is_power = depth.vectors & (depth.vectors - 1) == 0
-        self.stage = k.scratch(depth.count * depth.vectors, dtype) if is_power else None
+        self.stage = k.scratch(depth.count * depth.vectors, dtype)
+        self.deals = depth.vectors & (depth.vectors - 1) == 0
+        self.shifts = [0] * depth.vectors
         self.keeps_rows = self.depth.count == 1
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
@@ -99,11 +100,24 @@ class _Expressions(TiledKernel):
 
     def trial(self) -> None:
         """One vector of a column, wherever it is."""
+        self._find_shifts()
+        self.k.emit("func.return", [], [])
+
+    def _find_shifts(self) -> None:
+        """By which powers of two the elements of a word are too large; nothing is made of what is computed for that."""
         k, zero = self.k, self.k.const(0, INDEX)
         for loop in (*self.batch, self.column, *(loop for loop, _ in self.cut.loops)):
             k.bind(loop, zero)
-        self.cut.each_inside(k, lambda n: self._column(zero))
-        k.emit("func.return", [], [])
+        self.shifts = list[int]()
+        self.cut.each_inside(k, lambda n: self.shifts.append(self._column(zero)[1]))
+
+    def each_unit(self) -> None:
+        k = self.k
+        if self.factors is not None:
+            k.scopes.append({})
+            self._find_shifts()
+            k.scopes.pop()
+        super().each_unit()
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, tall = self.k, self.k.const(self.tall, INDEX)
@@ -112,10 +126,13 @@ class _Expressions(TiledKernel):
             return
 
         def again() -> None:
-            saved, self.factors = self.factors, None
+            saved = self.factors, self.keeps_rows
+            self.factors, self.keeps_rows = None, False
             with k.rolled():
                 self._multiply(rows, columns)
-            self.factors = saved
+                self.factors, self.keeps_rows = saved
+                if self.keeps_rows:
+                    self.fill_rows(rows)
 
         k.when(is_not_finite(k, self.sums, tall * self.pitch, self.lanes), again)
 
@@ -163,17 +180,18 @@ class _Expressions(TiledKernel):
         """Write what a row has for a vector of words to a place in its line, and return it as vectors."""
         k, cut, row = self.k, self.cut, self.sides.row_operand
         places = [k.const(n * cut.count, INDEX) for n in range(cut.vectors)]
-        if self.stage is None:
-            cut.each_element(k, lambda n: k.write(row.read(k), self.a, at + n))
-            with k.vectors(cut.count):
-                return [k.load_vector(self.a, at + place) for place in places]
-        stage = self.stage
-        cut.each_element(k, lambda n: k.write(row.read(k), stage, n), by_word=True)
+        cut.each_element(k, lambda n: k.write(row.read(k), self.stage, n), by_word=self.deals)
         with k.vectors(cut.count):
-            parts = k.dealt([k.load_vector(stage, place) for place in places])
-            for place, x in zip(places, parts):
-                k.store_vector(x, self.a, at + place)
+            parts = [k.load_vector(self.stage, place) for place in places]
+            parts = k.dealt(parts) if self.deals else parts
+            for n, x in enumerate(parts):
+                less = self._most_shift - self.shifts[n] if self.factors is not None else 0
+                k.store_vector(x * 2.0**less if less else x, self.a, at + places[n])
         return parts
+
+    @property
+    def _most_shift(self) -> int:
+        return max(self.shifts, default=0)
 
     def _word(self, at: Scalar) -> Scalar:
         """The place of a word of those whose elements are at a place in a line."""
@@ -212,7 +230,7 @@ class _Expressions(TiledKernel):
 
             def element(n: int) -> None:
                 here = at + n * self.cut.count
-                right = [self._column(j) for j in columns]
+                right = [self._column(j)[0] for j in columns]
                 with k.vectors(self.cut.count):
                     left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]
                     for p, (i, j) in enumerate(pairs):
@@ -230,7 +248,7 @@ class _Expressions(TiledKernel):
 
     def _fetch(self, columns: Sequence[Scalar]) -> None:
         """Ask for what the next columns are made of where these are: of several lines that are read at once, the
-        hardware foresees none."""
+        hardware foresees none. L1 has no room for them beside these."""
         k = self.k
         value, place = self.sides.column_operand.largest
         index = linearize(place, value.shape)
@@ -240,7 +258,7 @@ class _Expressions(TiledKernel):
         self.cut.start_inside(k)
         for j in columns:
             with k.at_position(self.column, j), self.cut.vector(k):
-                prefetch_line(k, k.memory[value], k.index(index) + ahead)
+                prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
 
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
@@ -257,6 +275,7 @@ class _Expressions(TiledKernel):
                     offsets.append(factors.offset(k))
         with k.vectors(self.cut.count):
             for p, x in enumerate(sums):
+                x = x * 2.0**-self._most_shift if self._most_shift else x
                 found[p] = k.fma(x, gains[p % self.width], found[p])
             for i in range(self.height if factors.has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))
@@ -264,8 +283,8 @@ class _Expressions(TiledKernel):
                     found[p] = k.fma(met, offset, found[p])
         return found
 
-    def _column(self, at: Scalar) -> Scalar:
-        """A vector of elements of a column, or of what differs in them."""
+    def _column(self, at: Scalar) -> tuple[Scalar, int]:
+        """A vector of elements of a column, or of what differs in them and by which power of two it is too large."""
         k, operand = self.k, self.sides.column_operand
         with k.at_position(self.column, at), self.cut.vector(k):
-            return k.value(operand.value, operand.access.place) if self.factors is None else self.factors.core(k)
+            return self.factors.core(k) if self.factors else (k.value(operand.value, operand.access.place), 0)

@@ -75,6 +75,7 @@ class _PackedLines(LinesKernel):
         self.words = words * self.together
         self.steps = sides.merged(product.depth)
         self.factors = Factors.of(product, sides.column_operand, cut.inside)
+        self.shifts = [0] * cut.vectors
         self.make_sums(self.tall, self.words * self.each)
         self.part = k.scratch(self.tall * self.pitch, self.dtype)
         self.shared = k.scratch(self.tall * self.words * cut.count, self.dtype)
@@ -145,7 +146,8 @@ class _PackedLines(LinesKernel):
                 right = []
                 for place in places:
                     with k.at_position(depth, place):
-                        right.append(self._columns())
+                        column, self.shifts[n] = self._columns()
+                        right.append(column)
                 with k.vectors(self.cut.count):
                     for i in range(self.tall):
                         at = number * self.each + (n * self.cut.count) + i * self.pitch
@@ -194,6 +196,7 @@ class _PackedLines(LinesKernel):
                     for n in range(self.cut.vectors):
                         at = number * self.each + (n * self.cut.count) + i * self.pitch
                         x = k.load_vector(self.part, at)
+                        x = x * 2.0**-self.shifts[n] if self.shifts[n] else x
                         x = x if common is None else x + common
                         k.store_vector(k.load_vector(self.sums, at) + x, self.sums, at)
 
@@ -220,11 +223,11 @@ class _PackedLines(LinesKernel):
 
         level(0, k.const(0, INDEX))
 
-    def _columns(self) -> Scalar:
-        """A vector of elements of columns, or of what differs in them."""
+    def _columns(self) -> tuple[Scalar, int]:
+        """A vector of elements of columns, or of what differs in them and by which power of two it is too large."""
         k, operand = self.k, self.sides.column_operand
         with self.cut.vector(k):
-            return k.value(operand.value, operand.access.place) if self.factors is None else self.factors.core(k)
+            return self.factors.core(k) if self.factors else (k.value(operand.value, operand.access.place), 0)
 
     def finish(self, rows: Bounds, columns: Bounds) -> None:
         k = self.k
