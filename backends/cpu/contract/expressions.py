@@ -47,7 +47,7 @@ def suits_expressions(sides: Sides) -> bool:
     """
     product, operand = sides.product, sides.column_operand
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
-    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or len(sides.merged(sides.columns)) != 1:
+    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or not sides.merged(sides.columns):
         return False
     if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
         return False
@@ -75,7 +75,8 @@ class _Expressions(TiledKernel):
         self.cut = depth
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
-        (self.column,) = sides.merged(sides.columns)
+        *outer, self.column = sides.merged(sides.columns)
+        self.batch += outer  # as of experts, each with its own columns
         columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
         self.columns = Blocks.plan([self.column], columns, self.width)
         tall = -(-self.rows.capacity // self.height) * self.height
