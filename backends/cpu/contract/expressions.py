@@ -38,8 +38,8 @@ FACTORED_ROWS = 4
 MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
 #: Bytes of a block's rows.
 ROWS_BYTES = 64 * 1024
-#: Fewer bytes stay in the caches of a core.
-FETCHED_BYTES = 1 << 20
+#: Fewer bytes stay in L1. More may be there or not: of many matrices one after the other, none is.
+FETCHED_BYTES = 1 << 16
 
 
 def suits_expressions(sides: Sides) -> bool:
