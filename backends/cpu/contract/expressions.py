@@ -36,8 +36,8 @@ FEW_ROWS = 8
 FACTORED_ROWS = 4
 #: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
 MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
-#: Bytes of a block's rows.
-ROWS_BYTES = 64 * 1024
+#: Bytes of a block's rows: on the stack, and in L2.
+ROWS_BYTES = 128 * 1024
 #: Fewer bytes stay in L1. More may be there or not: of many matrices one after the other, none is.
 FETCHED_BYTES = 1 << 16
 

@@ -18,16 +18,20 @@ from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
+from smelt.backends.plan import is_static
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
+from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .elements import unrolled
+from .expressions import FETCHED_BYTES
 from .factors import Factors, is_not_finite
 from .lines import LinesKernel
-from .tiles import Sides, can_emit, lanes_of, store_outputs
+from .tiles import Sides, can_emit, lanes_of, step_of, store_outputs
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -140,6 +144,8 @@ class _PackedLines(LinesKernel):
             spread = [[k.spread(x) for x in row] for row in left]
 
         def words(number: Scalar) -> None:
+            if count == STEPS:
+                self._fetch(depth, places)
             xs = self._with_factors(depth, places, number, spread)
 
             def element(n: int) -> None:
@@ -159,6 +165,18 @@ class _PackedLines(LinesKernel):
             self.cut.each_inside(k, element)
 
         self._each_words(columns, words)
+
+    def _fetch(self, depth: Fused, places: Sequence[Scalar]) -> None:
+        """Ask for what the next steps of the depth are made of here."""
+        k = self.k
+        value, place = self.sides.column_operand.largest
+        index = linearize(place, value.shape)
+        ahead = STEPS * step_of(index, depth)
+        if ahead > 0 and value.owner is None and value.aval.nbytes >= FETCHED_BYTES and is_static(place):
+            self.cut.start_inside(k)
+            for d in places:
+                with k.at_position(depth, d), self.cut.vector(k):
+                    prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
 
     def _with_factors(
         self, depth: Fused, places: Sequence[Scalar], number: Scalar, left: list[list[Scalar]]
