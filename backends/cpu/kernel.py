@@ -123,6 +123,11 @@ class CpuKernel(VectorKernel):
         finally:
             self.hasty = saved
 
+    def convert(self, x: Scalar, dtype: DType) -> Scalar:
+        if dtype is dtypes.bfloat16 and x.dtype is dtypes.float32 and is_unrounded(x.mlir):
+            return x
+        return super().convert(x, dtype)
+
     def to_storage(self, x: Scalar, dtype: DType) -> Any:
         if dtype is dtypes.bfloat16 and not is_read(x.mlir) and is_unrounded(x.mlir):
             return self.convert(self.bitcast(x, dtypes.uint32) >> 16, dtypes.uint16).mlir

@@ -257,16 +257,24 @@ def _store_each(
 
 def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
     """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
-    ir = mlir.ir
-    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3)
-    no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))
-    top = k.const(memory.aval.size - 1, INDEX)
 
     def line(j: Scalar) -> None:
-        at = k.op("arith.minui", [offset + ahead + j, top], INDEX)
-        k.emit("memref.prefetch", [memory.memref, at], [], isWrite=no, localityHint=hint, isDataCache=yes)
+        prefetch_line(k, memory, offset + ahead + j)
 
     k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=LINE_BYTES // memory.aval.dtype.size)
+
+
+def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar, soon: bool = True) -> None:
+    """Ask for the line of memory that an element is in; behind the end of the operand, for its last.
+
+    Args:
+        soon: that it comes into L1, and not only into L2.
+    """
+    ir = mlir.ir
+    hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3 if soon else 2)
+    no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))
+    at = k.op("arith.minui", [offset, k.const(memory.aval.size - 1, INDEX)], INDEX)
+    k.emit("memref.prefetch", [memory.memref, at], [], isWrite=no, localityHint=hint, isDataCache=yes)
 
 
 def copy_out(k: CpuKernel, source: Memory, target: Memory, offset: Scalar, count: int) -> None:

@@ -18,8 +18,10 @@ _MOVES = {
     "arith.minimumf": (0, 1), "arith.maxnumf": (0, 1), "arith.minnumf": (0, 1), "math.floor": (0,), "math.ceil": (0,),
     "math.trunc": (0,), "math.roundeven": (0,),
 }  # fmt: skip
-#: How many operations are looked at.
-MOST = 16
+#: Operations that give bits of their last two operands.
+_BITS = ("arith.andi", "arith.ori", "arith.select")
+#: How many operations are looked at, one behind the other; digits of a float16 that a bfloat16 has not; bits of zero.
+MOST, LONGER, WORD = 16, 3, 64
 
 
 def is_read(x: Any) -> bool:
@@ -42,11 +44,38 @@ def is_unrounded(x: Any) -> bool:
         if operation.name in _MOVES:
             stack += [operation.operands[i] for i in _MOVES[operation.name]]
         elif operation.name == "arith.extf":
-            if "bf16" not in str(operation.operands[0].type):
+            if not _is_narrow(operation.operands[0]):
                 return False
         elif operation.name != "arith.constant" or not _is_short(operation.attributes["value"]):
             return False
     return True
+
+
+def _is_narrow(x: Any) -> bool:
+    """Whether what becomes a float32 is a bfloat16, or a float16 whose last digits are known to be zeros."""
+    if "bf16" in str(x.type):
+        return True
+    if "f16" not in str(x.type) or isinstance(x.owner, mlir.ir.Block) or x.owner.operation.name != "arith.bitcast":
+        return False
+    return _zeros(x.owner.operation.operands[0]) >= LONGER
+
+
+def _zeros(x: Any, most: int = MOST) -> int:
+    """How many of the last bits of an integer are known to be zeros."""
+    if isinstance(x.owner, mlir.ir.Block) or not most:
+        return 0
+    operation = x.owner.operation
+    if operation.name == "arith.constant":
+        value = operation.attributes["value"]
+        is_dense = isinstance(value, mlir.ir.DenseElementsAttr)
+        if not is_dense and not isinstance(value, mlir.ir.IntegerAttr):
+            return 0
+        bits = int(np.bitwise_or.reduce(np.asarray(value), axis=None)) if is_dense else value.value
+        return (bits & -bits).bit_length() - 1 if bits else WORD
+    if operation.name in ("arith.trunci", "arith.extui", "arith.extsi"):
+        return _zeros(operation.operands[0], most - 1)
+    found = [_zeros(v, most - 1) for v in list(operation.operands)[-2:]] if operation.name in _BITS else [0]
+    return max(found) if operation.name == "arith.andi" else min(found)
 
 
 def _is_short(attribute: Any) -> bool:

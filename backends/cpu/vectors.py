@@ -285,6 +285,15 @@ class VectorKernel(MemoryKernel):
             found = [self._shuffle(x, y, part) for x, y in zip(found[:half], found[half:]) for part in parts]
         return found
 
+    def dealt(self, vectors: Sequence[Scalar]) -> list[Scalar]:
+        """The elements of vectors that follow each other, one to each vector in turn; there are a power of two."""
+        if len(vectors) == 1:
+            return list(vectors)
+        count = vectors[0].mlir.type.shape[0]
+        pairs = list(zip(vectors[::2], vectors[1::2]))
+        halves = [self.dealt([self._shuffle(x, y, range(i, 2 * count, 2)) for x, y in pairs]) for i in (0, 1)]
+        return [x for both in zip(*halves) for x in both]
+
     def shifted(self, x: Scalar, before: Scalar, lanes: int) -> Scalar:
         """The elements of `x` so many lanes later; the first are the last ones of `before`."""
         count = x.mlir.type.shape[0]

@@ -134,12 +134,12 @@ def from_fp8(x: ArrayLike, dtype: DType = dtypes.bfloat16, *, stream: StreamOrDe
 
 
 def _from_fp8(codes: array, dtype: DType) -> array:
-    """Bits of float32, whose exponent is longer and biased by 127 instead of 7; below 2⁻⁶ all are multiples of 2⁻⁹."""
+    """Bits of float16, whose exponent has one bit more, but for 2⁸; its small numbers are multiples, too."""
     wide = convert(codes, dtypes.uint32)
-    place = wide & 0x7F
-    size = where(place < 8, _multiples(place, -9), view((place << 20) + (120 << 23), dtypes.float32))
-    size = where(place == 0x7F, float("nan"), size)
-    return convert(where(wide >= 0x80, -size, size), dtype)
+    spread = view(view(wide << 24, dtypes.int32) >> 17, dtypes.uint32)  # the sign, again, and the others behind it
+    bits = convert(spread & 0xBF80, dtypes.uint16)
+    bits = where((bits & 0x3F80) == 0x3F80, 0x7E00, bits)
+    return convert(view(bits, dtypes.float16), dtype) * 256.0
 
 
 def _multiples(count: array, exponent: int) -> array:
@@ -376,9 +376,9 @@ def dequantized(
     factors = _from_fp8(scale, dtypes.float32) if form.mode == "nvfp4" else _power_of_two(scale, dtypes.float32)
     if unit is not None:
         factors = factors * unit
-    elements = (_from_fp8 if form.bits == 8 else _from_fp4)(codes, dtypes.float32)
-    if dtype is dtypes.bfloat16 and unit is None:  # exact, and so is the product: what is rounded last is seen in words
-        elements, factors = convert(elements, dtype), convert(factors, dtype)
+    # In bfloat16 they are exact, and so is the product: what is rounded last is seen in words.
+    exact = dtypes.bfloat16 if dtype is dtypes.bfloat16 and unit is None else dtypes.float32
+    elements, factors = (_from_fp8 if form.bits == 8 else _from_fp4)(codes, exact), convert(factors, exact)
     return reshape(convert(elements * factors[..., None], dtype), shape)
 
 

@@ -152,6 +152,70 @@ def test_batches_and_experts(built: list[Product]) -> None:
     assert len(built) == 2
 
 
+@pytest.mark.parametrize(("mode", "group", "bits"), [("affine", 64, 3), ("affine", 32, 4), ("mxfp8", 32, 8)])
+def test_several_experts_of_a_row(mode: str, group: int, bits: int, built: list[Product]) -> None:
+    """Columns of several loops: those of each expert are computed in registers."""
+    random = np.random.default_rng(11)
+    w = smelt.array(random.standard_normal((5, 70, 128)).astype(np.float32))
+    x = smelt.array(random.standard_normal((3, 1, 1, 128)).astype(np.float32))
+    at = smelt.array([[3, 0], [4, 4], [1, 2]])
+    packed = smelt.quantize(w, group, bits, mode)
+    plain = smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
+
+    def product(x: smelt.array, at: smelt.array, w: smelt.array, s: smelt.array, *b: smelt.array) -> smelt.array:
+        biases = b[0] if b else None
+        return smelt.gather_qmm(x, w, s, biases, rhs_indices=at, group_size=group, bits=bits, mode=mode)
+
+    _agree(smelt.compile(product)(x, at, *packed), x, plain[at])
+    assert built
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+def test_rows_are_kept_for_all_their_columns(bits: int, threads: int, built: list[Product]) -> None:
+    """Each member of a batch has rows of its own, and a thread begins anywhere."""
+    random = np.random.default_rng(12)
+    w = smelt.array(random.standard_normal((3, 300, 512)).astype(np.float32))
+    x = smelt.array(random.standard_normal((3, 2, 512)).astype(np.float32))
+    packed = smelt.quantize(w, bits=bits)
+    with smelt.ir.settings.override(num_threads=threads):
+        found = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=bits))(x, *packed)
+    _agree(found, x, smelt.dequantize(*packed, bits=bits))
+    assert built
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_numbers_of_any_size(bits: int, built: list[Product]) -> None:
+    """Codes are larger than they are meant while they are multiplied; nothing is lost by that, nor too large."""
+    random = np.random.default_rng(13)
+    codes = smelt.quantize(smelt.array(random.standard_normal((40, 256)).astype(np.float32)), bits=bits)
+    plain = _float64(smelt.dequantize(*codes, bits=bits))
+    f = smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=bits))
+    x = random.standard_normal((2, 256))
+    for size in (1e-36, 1e-30, 1e30, 1e35):
+        given = (x * size).astype(np.float32)
+        scale = np.abs(given).astype(np.float64) @ np.abs(plain).T
+        error = np.abs(_float64(f(smelt.array(given), *codes)) - given.astype(np.float64) @ plain.T)
+        np.testing.assert_array_less(error, 1e-6 * scale + 1e-43)
+    assert built
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_all_floats_of_eight_bits(dtype: str, built: list[Product]) -> None:
+    codes = np.array([c for c in range(256) if c & 0x7F != 0x7F] + [0, 0], np.uint8).reshape(8, 32)
+    words, scales = smelt.array(codes.view(np.uint32)), smelt.full((8, 1), 127, dtype=smelt.uint8)
+    kind = getattr(smelt, dtype)
+    x = np.zeros((8, 32), np.float32)
+    x[np.arange(8), np.arange(8) * 4] = 1
+    padded = smelt.concatenate([words] * 4, axis=1), smelt.concatenate([scales] * 4, axis=1)
+    x = np.concatenate([x, np.zeros((8, 96), np.float32)], axis=1)
+    f = smelt.compile(lambda x, w, s: smelt.quantized_matmul(x, w, s, mode="mxfp8"))
+    found = np.asarray(f(smelt.array(x).astype(kind), *padded).astype(smelt.float32))
+    wanted = np.asarray(smelt.from_fp8(smelt.array(codes), smelt.float32))
+    np.testing.assert_array_equal(found, x[:, :32] @ wanted.T)
+    assert built
+
+
 def test_with_what_comes_before_and_behind(built: list[Product]) -> None:
     random = np.random.default_rng(6)
     w = smelt.array(random.standard_normal((96, 256)).astype(np.float32))

@@ -132,7 +132,7 @@ def test_the_number_of_threads_does_not_matter(transpose: bool) -> None:
 
 @pytest.mark.parametrize("mode", ["affine", "mxfp4"])
 def test_registers_without_tables(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same numbers where no register holds a table."""
+    """The same numbers where no register holds a table. Integers need none: they become floats as they are."""
     x, packed, found = _random(9, 1, 256), smelt.quantize(_random(10, 256, 512), 32, 4, mode), []
     original, asked = tables.has_wide_registers, list[bool]()
     for wide in (original(), False):
@@ -141,7 +141,7 @@ def test_registers_without_tables(mode: str, monkeypatch: pytest.MonkeyPatch) ->
         with override(cache=False):
             found.append(np.asarray(_product(False, 32, 4, mode)(x, *packed)))
     np.testing.assert_array_equal(*found)
-    assert set(asked) == {original(), False}
+    assert set(asked) == ({original(), False} if mode == "mxfp4" else set())
 
 
 def test_tables_of_few_bits() -> None:

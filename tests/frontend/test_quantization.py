@@ -109,6 +109,17 @@ def test_scales_of_microscaling_are_the_least_powers_of_two() -> None:
     assert smelt.quantize(smelt.array(x), mode="mxfp4")[1].tolist() == [[127, 128, 126, 127]]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("mode", ["mxfp4", "nvfp4"])
+def test_halves_of_a_step_round_to_even(mode: str, dtype: str) -> None:
+    """As OCP's specification and MLX's kernels for GPUs have it; on its CPU they become the lower neighbour. Only in
+    these do the packed words of the two differ."""
+    halves = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0])
+    x = smelt.array(np.concatenate([halves, -halves])[None].repeat(2, 0).reshape(1, 32).astype(np.float32))
+    q, _ = smelt.quantize(x.astype(getattr(smelt, dtype)), mode=mode)
+    assert codes_of(np.array(q), 4, 32)[0, :16].tolist() == [0, 2, 2, 4, 4, 6, 6, 7, 0, 10, 10, 12, 12, 14, 14, 15]
+
+
 def test_a_global_scale_uses_the_range_of_the_scales() -> None:
     x = matrix(scale=1e-4)
     x[1], x[3] = 1e-4, x[2]

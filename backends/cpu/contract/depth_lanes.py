@@ -91,8 +91,12 @@ class DepthLanes:
             body(n)
             k.scopes.pop()
 
-    def each_element(self, k: CpuKernel, body: Callable[[Scalar], None]) -> None:
-        """Loop over the elements of a vector of words, in the order of `each_inside` and lanes, with their number."""
+    def each_element(self, k: CpuKernel, body: Callable[[Scalar], None], by_word: bool = False) -> None:
+        """Loop over the elements of a vector of words, in the order of `each_inside` and lanes, with their number.
+
+        Args:
+            by_word: one word after the other.
+        """
         looped = {name: (loop, k.loops[name][1]) for loop, _ in self.loops for name in loop.names}
 
         def level(variables: Sequence[Variable], before: Scalar) -> None:
@@ -110,7 +114,7 @@ class DepthLanes:
             if name in looped:
                 k.bind(loop, start)
 
-        level([*self.inside, *self.lanes], k.const(0, INDEX))
+        level([*self.lanes, *self.inside] if by_word else [*self.inside, *self.lanes], k.const(0, INDEX))
 
 
 def _cut(variables: Sequence[Variable], lanes: int) -> tuple[list[tuple[Fused, int]], list[Variable]] | None:

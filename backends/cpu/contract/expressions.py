@@ -18,14 +18,17 @@ import functools
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
+from smelt.backends.plan import is_static
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
+from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of
+from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -33,8 +36,10 @@ FEW_ROWS = 8
 FACTORED_ROWS = 4
 #: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
 MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
-#: Bytes of a block's rows.
-ROWS_BYTES = 64 * 1024
+#: Bytes of a block's rows: on the stack, and in L2.
+ROWS_BYTES = 128 * 1024
+#: Fewer bytes stay in L1. More may be there or not: of many matrices one after the other, none is.
+FETCHED_BYTES = 1 << 16
 
 
 def suits_expressions(sides: Sides) -> bool:
@@ -42,7 +47,7 @@ def suits_expressions(sides: Sides) -> bool:
     """
     product, operand = sides.product, sides.column_operand
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
-    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or len(sides.merged(sides.columns)) != 1:
+    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or not sides.merged(sides.columns):
         return False
     if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
         return False
@@ -70,7 +75,8 @@ class _Expressions(TiledKernel):
         self.cut = depth
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
-        (self.column,) = sides.merged(sides.columns)
+        *outer, self.column = sides.merged(sides.columns)
+        self.batch += outer  # as of experts, each with its own columns
         columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
         self.columns = Blocks.plan([self.column], columns, self.width)
         tall = -(-self.rows.capacity // self.height) * self.height
@@ -83,6 +89,10 @@ class _Expressions(TiledKernel):
         self.depth = Blocks.plan(loops, max(1, ROWS_BYTES // (each * dtype.size * tall)), step)
         self.line = pitch_of(self.depth.capacity * each, dtype)
         self.a = k.scratch(tall * self.line, dtype)
+        self.stage = k.scratch(depth.count * depth.vectors, dtype)
+        self.deals = depth.vectors & (depth.vectors - 1) == 0
+        self.shifts = [0] * depth.vectors
+        self.keeps_rows = self.depth.count == 1
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
@@ -91,11 +101,24 @@ class _Expressions(TiledKernel):
 
     def trial(self) -> None:
         """One vector of a column, wherever it is."""
+        self._find_shifts()
+        self.k.emit("func.return", [], [])
+
+    def _find_shifts(self) -> None:
+        """By which powers of two the elements of a word are too large; nothing is made of what is computed for that."""
         k, zero = self.k, self.k.const(0, INDEX)
         for loop in (*self.batch, self.column, *(loop for loop, _ in self.cut.loops)):
             k.bind(loop, zero)
-        self.cut.each_inside(k, lambda n: self._column(zero))
-        k.emit("func.return", [], [])
+        self.shifts = list[int]()
+        self.cut.each_inside(k, lambda n: self.shifts.append(self._column(zero)[1]))
+
+    def each_unit(self) -> None:
+        k = self.k
+        if self.factors is not None:
+            k.scopes.append({})
+            self._find_shifts()
+            k.scopes.pop()
+        super().each_unit()
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k, tall = self.k, self.k.const(self.tall, INDEX)
@@ -104,22 +127,23 @@ class _Expressions(TiledKernel):
             return
 
         def again() -> None:
-            saved, self.factors = self.factors, None
+            saved = self.factors, self.keeps_rows
+            self.factors, self.keeps_rows = None, False
             with k.rolled():
                 self._multiply(rows, columns)
-            self.factors = saved
+                self.factors, self.keeps_rows = saved
+                if self.keeps_rows:
+                    self.fill_rows(rows)
 
         k.when(is_not_finite(k, self.sums, tall * self.pitch, self.lanes), again)
 
     def _multiply(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
         self.start_sums(k.const(self.tall, INDEX))
-        if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
-            nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
-            k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
 
         def block(depth: Bounds) -> None:
-            self.rows.each(k, rows, lambda r: self._fill(r * self.line, depth))
+            if not self.keeps_rows:
+                self._fill(rows, depth)
             first, tall = self.columns.first(k, columns), self.rows.elements(rows)
             last = first + self.columns.elements(columns)
 
@@ -130,19 +154,45 @@ class _Expressions(TiledKernel):
 
         self.depth.run(k, block)
 
-    def _fill(self, line: Scalar, depth: Bounds) -> None:
-        """A row in the order in which it is multiplied."""
+    def fill_rows(self, rows: Bounds) -> None:
+        self._fill(rows, self.depth.whole(self.k))
+
+    def _fill(self, rows: Bounds, depth: Bounds) -> None:
+        """A block of the rows in the order in which it is multiplied."""
+        k = self.k
+        if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
+            nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
+            k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
+        self.rows.each(k, rows, lambda r: self._fill_row(r * self.line, depth))
+
+    def _fill_row(self, line: Scalar, depth: Bounds) -> None:
         k = self.k
 
         def words(at: Scalar, carried: Sequence[Scalar]) -> Sequence[Scalar]:
-            self.cut.each_element(k, lambda n: k.write(self.sides.row_operand.read(k), self.a, line + at + n))
+            parts = self._arranged(line + at)
             if self.factors is not None and self.factors.has_offset:
                 with k.vectors(self.cut.count):
-                    parts = [k.load_vector(self.a, line + at + n * self.cut.count) for n in range(self.cut.vectors)]
                     k.store_vector(functools.reduce(k.add, parts), self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
+
+    def _arranged(self, at: Scalar) -> list[Scalar]:
+        """Write what a row has for a vector of words to a place in its line, and return it as vectors."""
+        k, cut, row = self.k, self.cut, self.sides.row_operand
+        places = [k.const(n * cut.count, INDEX) for n in range(cut.vectors)]
+        cut.each_element(k, lambda n: k.write(row.read(k), self.stage, n), by_word=self.deals)
+        with k.vectors(cut.count):
+            parts = [k.load_vector(self.stage, place) for place in places]
+            parts = k.dealt(parts) if self.deals else parts
+            for n, x in enumerate(parts):
+                less = self._most_shift - self.shifts[n] if self.factors is not None else 0
+                k.store_vector(x * 2.0**less if less else x, self.a, at + places[n])
+        return parts
+
+    @property
+    def _most_shift(self) -> int:
+        return max(self.shifts, default=0)
 
     def _word(self, at: Scalar) -> Scalar:
         """The place of a word of those whose elements are at a place in a line."""
@@ -175,12 +225,13 @@ class _Expressions(TiledKernel):
         columns = [k.op("arith.minui", [c + j, last], INDEX) for j in range(self.width)]
 
         def words(at: Scalar, before: Sequence[Scalar]) -> Sequence[Scalar]:
+            self._fetch(columns)
             with k.vectors(self.cut.count):
                 sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
             def element(n: int) -> None:
                 here = at + n * self.cut.count
-                right = [self._column(j) for j in columns]
+                right = [self._column(j)[0] for j in columns]
                 with k.vectors(self.cut.count):
                     left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]
                     for p, (i, j) in enumerate(pairs):
@@ -195,6 +246,20 @@ class _Expressions(TiledKernel):
         for (i, j), x in zip(pairs, sums):
             place = (r + i) * self.pitch + (c - first) + j
             k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
+
+    def _fetch(self, columns: Sequence[Scalar]) -> None:
+        """Ask for what the next columns are made of where these are: of several lines that are read at once, the
+        hardware foresees none. L1 has no room for them beside these."""
+        k = self.k
+        value, place = self.sides.column_operand.largest
+        index = linearize(place, value.shape)
+        ahead = self.width * step_of(index, self.column)
+        if ahead <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
+            return
+        self.cut.start_inside(k)
+        for j in columns:
+            with k.at_position(self.column, j), self.cut.vector(k):
+                prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
 
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
@@ -211,6 +276,7 @@ class _Expressions(TiledKernel):
                     offsets.append(factors.offset(k))
         with k.vectors(self.cut.count):
             for p, x in enumerate(sums):
+                x = x * 2.0**-self._most_shift if self._most_shift else x
                 found[p] = k.fma(x, gains[p % self.width], found[p])
             for i in range(self.height if factors.has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))
@@ -218,8 +284,8 @@ class _Expressions(TiledKernel):
                     found[p] = k.fma(met, offset, found[p])
         return found
 
-    def _column(self, at: Scalar) -> Scalar:
-        """A vector of elements of a column, or of what differs in them."""
+    def _column(self, at: Scalar) -> tuple[Scalar, int]:
+        """A vector of elements of a column, or of what differs in them and by which power of two it is too large."""
         k, operand = self.k, self.sides.column_operand
         with k.at_position(self.column, at), self.cut.vector(k):
-            return k.value(operand.value, operand.access.place) if self.factors is None else self.factors.core(k)
+            return self.factors.core(k) if self.factors else (k.value(operand.value, operand.access.place), 0)

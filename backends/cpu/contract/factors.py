@@ -23,6 +23,7 @@ from smelt.passes.kernels.analysis import collect_reads, operand_reads
 
 from ..kernel import CpuKernel, Memory
 from .depth_lanes import Variable
+from .shifts import unshifted
 from .tables import Table, tables_of
 
 
@@ -94,13 +95,13 @@ class Factors:
         """Whether there is something beside the core."""
         return any(step.adds and len(step.op.operands) > 1 for step in self.steps)
 
-    def core(self, k: CpuKernel) -> Scalar:
-        """The core where the loops stand."""
+    def core(self, k: CpuKernel) -> tuple[Scalar, int]:
+        """The core where the loops stand, and by which power of two it is too large."""
         for table in self.tables:
             found = table.look_up(k, self.dtype)
             if found is not None:
-                return found
-        return k.value(self.value, self.place)
+                return found, 0
+        return unshifted(k, k.value(self.value, self.place))
 
     def gain(self, k: CpuKernel) -> Scalar:
         """What the core is multiplied by."""

@@ -18,16 +18,20 @@ from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
+from smelt.backends.plan import is_static
+from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
+from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .elements import unrolled
+from .expressions import FETCHED_BYTES
 from .factors import Factors, is_not_finite
 from .lines import LinesKernel
-from .tiles import Sides, can_emit, lanes_of, store_outputs
+from .tiles import Sides, can_emit, lanes_of, step_of, store_outputs
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -75,6 +79,7 @@ class _PackedLines(LinesKernel):
         self.words = words * self.together
         self.steps = sides.merged(product.depth)
         self.factors = Factors.of(product, sides.column_operand, cut.inside)
+        self.shifts = [0] * cut.vectors
         self.make_sums(self.tall, self.words * self.each)
         self.part = k.scratch(self.tall * self.pitch, self.dtype)
         self.shared = k.scratch(self.tall * self.words * cut.count, self.dtype)
@@ -139,13 +144,16 @@ class _PackedLines(LinesKernel):
             spread = [[k.spread(x) for x in row] for row in left]
 
         def words(number: Scalar) -> None:
+            if count == STEPS:
+                self._fetch(depth, places)
             xs = self._with_factors(depth, places, number, spread)
 
             def element(n: int) -> None:
                 right = []
                 for place in places:
                     with k.at_position(depth, place):
-                        right.append(self._columns())
+                        column, self.shifts[n] = self._columns()
+                        right.append(column)
                 with k.vectors(self.cut.count):
                     for i in range(self.tall):
                         at = number * self.each + (n * self.cut.count) + i * self.pitch
@@ -157,6 +165,18 @@ class _PackedLines(LinesKernel):
             self.cut.each_inside(k, element)
 
         self._each_words(columns, words)
+
+    def _fetch(self, depth: Fused, places: Sequence[Scalar]) -> None:
+        """Ask for what the next steps of the depth are made of here."""
+        k = self.k
+        value, place = self.sides.column_operand.largest
+        index = linearize(place, value.shape)
+        ahead = STEPS * step_of(index, depth)
+        if ahead > 0 and value.owner is None and value.aval.nbytes >= FETCHED_BYTES and is_static(place):
+            self.cut.start_inside(k)
+            for d in places:
+                with k.at_position(depth, d), self.cut.vector(k):
+                    prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
 
     def _with_factors(
         self, depth: Fused, places: Sequence[Scalar], number: Scalar, left: list[list[Scalar]]
@@ -194,6 +214,7 @@ class _PackedLines(LinesKernel):
                     for n in range(self.cut.vectors):
                         at = number * self.each + (n * self.cut.count) + i * self.pitch
                         x = k.load_vector(self.part, at)
+                        x = x * 2.0**-self.shifts[n] if self.shifts[n] else x
                         x = x if common is None else x + common
                         k.store_vector(k.load_vector(self.sums, at) + x, self.sums, at)
 
@@ -220,11 +241,11 @@ class _PackedLines(LinesKernel):
 
         level(0, k.const(0, INDEX))
 
-    def _columns(self) -> Scalar:
-        """A vector of elements of columns, or of what differs in them."""
+    def _columns(self) -> tuple[Scalar, int]:
+        """A vector of elements of columns, or of what differs in them and by which power of two it is too large."""
         k, operand = self.k, self.sides.column_operand
         with self.cut.vector(k):
-            return k.value(operand.value, operand.access.place) if self.factors is None else self.factors.core(k)
+            return self.factors.core(k) if self.factors else (k.value(operand.value, operand.access.place), 0)
 
     def finish(self, rows: Bounds, columns: Bounds) -> None:
         k = self.k

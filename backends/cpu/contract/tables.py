@@ -78,7 +78,7 @@ def tables_of(body: Function, value: Value, place: Coordinates) -> Iterator[Tabl
         if any(v in behind for v in body.arguments) or len(behind.get(code, ())) != 1:
             continue
         entries = _evaluate([op for op in body.ops if op.results[0] in behind], code, value)
-        if entries is not None:
+        if entries is not None and (entries != np.arange(ENTRIES)).any():  # else it is its own number
             yield Table(code, next(iter(behind[code])), entries)
 
 

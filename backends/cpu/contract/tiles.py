@@ -315,8 +315,10 @@ class TiledKernel:
     Attributes:
         batch, rows, columns, depth: the loops; all but the batch's in blocks.
         sums: the tile of a block's sums, in lines along columns of length `pitch`.
+        keeps_rows: whether `fill_rows` is to run before blocks of other rows than those before.
     """
 
+    keeps_rows = False
     rows: Blocks
     columns: Blocks
     depth: Blocks
@@ -356,15 +358,22 @@ class TiledKernel:
         self.k.loop(None, self._lo, self._hi, self._unit)
 
     def _unit(self, at: Scalar) -> None:
-        k = self.k
+        k, unit = self.k, at
         at, column = divide(k, at, self.columns.count, True)
         at, row = divide(k, at, self.rows.count, bool(self.batch))
         for i, loop in reversed(list(enumerate(self.batch))):
             at, position = divide(k, at, loop.extent, i > 0)
             k.bind(loop, position)
         rows, columns = self.rows.enter(k, row), self.columns.enter(k, column)
+        if self.keeps_rows:
+            others = k.logical_or(unit.eq(self._lo), column.eq(k.const(0, INDEX)))
+            k.when(others, lambda: self.fill_rows(rows))
         self.fill_sums(rows, columns)
         self.finish(rows, columns)
+
+    def fill_rows(self, rows: Bounds) -> None:
+        """Compute what is kept of a block's rows for all of their columns."""
+        raise NotImplementedError
 
     def start_sums(self, tall: Scalar) -> None:
         """Sums of nothing, in `tall` lines."""
