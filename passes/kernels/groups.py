@@ -104,6 +104,11 @@ class Group:
     def shape(self) -> tuple[int, ...]:
         return self.outputs[0].shape
 
+    @property
+    def elements(self) -> int:
+        """How many its loops run over."""
+        return max([math.prod(self.shape), *(op.operands[0].aval.size for op in self.reductions())])
+
     def arrays(self, ops: Sequence[OpView], weightless: Collection[Value]) -> int:
         """How many arrays the group reads and writes once `ops` are part of it.
 
@@ -480,8 +485,3 @@ def sibling_key(group: Group) -> Hashable:
     if len(reductions) != 1:
         return None
     return "row", group.shape, group.kept, next(iter(reductions))
-
-
-def group_size(group: Group) -> int:
-    """Elements that the group's loops run over."""
-    return max([math.prod(group.shape), *(op.operands[0].aval.size for op in group.reductions())])
