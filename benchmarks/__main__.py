@@ -22,7 +22,7 @@ from typing import Any
 from . import memory
 from . import workloads as _workloads  # noqa: F401  (registers them)
 from .device import command as device
-from .machine import cpu_name, number, progress
+from .machine import cores_of, cpu_name, number, progress
 from .process import ROOT, Process
 from .stalls import command as stalls
 from .workload import FRAMEWORKS, Workload, workloads
@@ -114,14 +114,6 @@ def replace_between_markers(path: Path, text: str, mark: str = "benchmarks") -> 
 def named(name: str) -> list[Workload]:
     """The workloads of a name, of a theme or of a table."""
     return [w for w in workloads.values() if name in (w.name, w.theme, w.table)]
-
-
-def cores_of(count: int | None) -> str:
-    """In words, what the processes started from now on may use: `count` cores, or all that there are."""
-    if count is None or not hasattr(os, "sched_setaffinity"):
-        return f"{os.cpu_count()} cores"
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-    return f"{count} of {os.cpu_count()} cores"
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

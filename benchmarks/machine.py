@@ -19,6 +19,14 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def cores_of(count: int | None) -> str:
+    """In words, what the processes started from now on may use: `count` cores, or all that there are."""
+    if count is None or not hasattr(os, "sched_setaffinity"):
+        return f"{os.cpu_count()} cores"
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    return f"{count} of {os.cpu_count()} cores"
+
+
 def cpu_name() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -26,12 +26,13 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Split, reduce_loops
-from .rows import RowKernel, is_line, line_width, narrowest
+from .rows import MOST_STEPS, RowKernel, is_line, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import LINE_BYTES, Read, can_stream, copy_out, follows, is_aligned, is_large, prefetch
 
-#: Bytes of a panel: what the second cache of a core holds.
-PANEL_BYTES = 1 << 20
+#: Bytes of a panel: what a core's second cache and its share of the last one hold. A wider panel, whose pieces of lines
+#: are longer, gains more than one loses that a smaller cache does not hold.
+PANEL_BYTES = 2 << 20
 #: Bytes that lie beside each other in a panel's narrowest array at least: less takes longer to find than to read.
 PIECE_BYTES = 128
 #: What fits into this many bytes as a line stays in cache anyway.
@@ -42,6 +43,8 @@ WIDEST = 64
 SLOTS = 64
 #: How many steps ahead operands are fetched. Each is on another page, so the processor does not foresee it.
 STEPS_AHEAD = 16
+#: Steps of which lines are read from memory at a time, at most.
+STEPS_READ = 2
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,11 @@ class PanelKernel(RowKernel):
         for piece, start, target in zip(pieces, starts, targets):
             copy_out(k, piece, target[0], start, width)
         return []
+
+    def steps_at_once(self, accumulators: Sequence[Accumulator]) -> int:
+        """Few where operands come from memory: a line of each after the other is read in the order of its bytes."""
+        reads = any(p.first == self.stage and p.value.owner is None for p, _ in self.panels)
+        return min(super().steps_at_once(accumulators), STEPS_READ if reads else MOST_STEPS)
 
     def before_steps(self, steps: Fused, positions: Sequence[Scalar], fetched: Sequence[Read]) -> None:
         for position in positions:

@@ -275,7 +275,7 @@ class RowKernel:
 
     def accumulate_steps(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
         """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""
-        k, count = self.k, 1 if self.k.hasty else steps_at_once(accumulators)
+        k, count = self.k, 1 if self.k.hasty else self.steps_at_once(accumulators)
 
         fetched = self._fetched(accumulators, (), steps, count) if count > 1 and self.fetches else []
 
@@ -291,6 +291,11 @@ class RowKernel:
                 k.expect(max(1, steps.extent // count // k.breaks.parts))
             k.loop(None, low, rest, lambda at: several(at, count), step=count)
         k.loop(None, rest, high, lambda at: several(at, 1))
+
+    def steps_at_once(self, accumulators: Sequence[Accumulator]) -> int:
+        """At how many steps a line is accumulated at a time: fewer where each takes much code."""
+        cost = sum(cost_of(a.op.operands[0]) for a in accumulators) + len(accumulators)
+        return max(1, min(MOST_STEPS, int(STEPS_COST / cost)))
 
     def before_steps(self, steps: Fused, positions: Sequence[Scalar], fetched: Sequence[Read]) -> None:
         """What comes before a line at some positions: `fetched` is fetched for the next ones."""
@@ -398,12 +403,6 @@ def _in_pieces(
         return k.loop(loop, first, last, lambda at, *inner: body(list(inner)), carried)
 
     return k.loop(None, k.const(0, INDEX), end, piece, carries, step=PIECE)
-
-
-def steps_at_once(accumulators: Sequence[Accumulator]) -> int:
-    """At how many steps a line is accumulated at a time: fewer where each takes much code."""
-    cost = sum(cost_of(a.op.operands[0]) for a in accumulators) + len(accumulators)
-    return max(1, min(MOST_STEPS, int(STEPS_COST / cost)))
 
 
 def is_line(plan: Plan) -> bool:

@@ -34,6 +34,8 @@ from .streaming import LINE_BYTES, copy_out, follows, is_large
 SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 54, 32
 #: The same for rows of which a few numbers are left for expensive functions.
 LONGEST_FOLLOWED = 32
+#: The same for rows of which nothing is read.
+LONGEST_COMPUTED = 1024
 #: Elements of a block, and how many rows it has at least.
 BLOCK, FEWEST_ROWS = 1024, 64
 #: Lanes of a vector, at most.
@@ -72,17 +74,15 @@ def build_short_rows(
     if not loops or len(spaces) != 1 or is_line(plan):
         return None
     inner = fuse_variables(plan.spaces[next(iter(spaces))], plan.uses)
-    if len(inner) != 1 or not SHORTEST_RESULTS <= inner[0].extent <= LONGEST:
+    if len(inner) != 1:
         return None
     lane, outer, length = loops[-1], loops[:-1], inner[0].extent
-    if length > LONGEST_FOLLOWED and is_followed(plan, loops):
-        return None
     rows = max(FEWEST_ROWS, BLOCK // length // LANES * LANES)
     if lane.extent < rows or length * math.prod(loop.extent for loop in loops) < FEWEST:
         return None
     returned = [(v, plan.places[v]) for v in body.returns if plan.space_of.get(v) and not is_reduced(v)]
     operands, results = (_turned(found, lane, inner[0]) for found in (plan.loads, returned))
-    if not operands or results is None or (length > LONGEST_RESULTS if results else length < SHORTEST):
+    if operands is None or results is None or not _is_suitable(plan, loops, length, operands, results):
         return None
 
     k, outputs, lo, hi = start_kernel(module, name, body)
@@ -100,6 +100,17 @@ def build_short_rows(
     k.emit("func.return", [], [])
     units = count * math.prod(loop.extent for loop in outer)
     return ScheduledKernel(name, body, Split(units), [*body.arguments, *body.returns])
+
+
+def _is_suitable(
+    plan: Plan, loops: Sequence[Fused], length: int, operands: Sequence[Turned], results: Sequence[Turned]
+) -> bool:  # fmt: skip
+    """Whether rows of a length are to be lanes, with what is then to be turned."""
+    if not operands:  # nothing lies along the rows: what they add up is computed
+        return not results and SHORTEST <= length <= LONGEST_COMPUTED
+    if length > LONGEST_FOLLOWED and is_followed(plan, loops):
+        return False
+    return SHORTEST_RESULTS <= length <= LONGEST_RESULTS if results else SHORTEST <= length <= LONGEST
 
 
 def _turned(accesses: Sequence[tuple[Value, Coordinates]], lane: Fused, inner: Fused) -> list[Turned] | None:

@@ -1,7 +1,7 @@
 """Every family of operations by dtype and kind of shape, beside a copy of as many bytes, the slowest first.
 
 ``python -m benchmarks.roofline`` prints the table; ``--only softmax`` takes the rows that hold a text, ``--worst 20``
-prints that many, ``--clock cpu`` compares the processor's time where others use the machine, ``--write
+prints that many, ``--cores 1 --clock cpu`` compares the processor's time where others use the machine, ``--write
 docs/performance.md`` puts the worst into the document. `benchmarks.roofline.nvidia` does the same for Metal's kernels
 on a GPU.
 
@@ -13,7 +13,7 @@ compared with the NumPy interpreter before anything is timed. A family that has 
 from __future__ import annotations
 
 import argparse
-import statistics
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,25 @@ import smelt
 from smelt.ir.settings import override
 
 from .. import worker
-from ..machine import cpu_name, progress
+from ..machine import cores_of, cpu_name, progress
 from .families import Row, drawn, rows
 from .report import Result, report, write
 
-#: Row and copy are timed in turns: what disturbs the machine for a while is in less than half of the times.
+#: Row and copy are timed in turns, and the shortest times count: what disturbs the machine for a while does not.
 TURNS = 3
+
+
+@functools.lru_cache(maxsize=16)
+def _argument(number: int, shape: tuple[int, ...], dtype: str) -> Any:
+    """An argument, the same for all rows: drawing numbers takes longer than most rows."""
+    found = drawn(shape, dtype, np.random.default_rng(number))
+    smelt.eval(found)
+    return found
 
 
 def measure(row: Row, seconds: float, check: bool) -> Result:
     """Check a row's values if asked to, then time it and a copy of as many bytes."""
-    rng = np.random.default_rng(0)
-    arrays = [drawn(shape, dtype, rng) for shape, dtype in row.arguments()]
-    smelt.eval(arrays)
+    arrays = [_argument(number, *described) for number, described in enumerate(row.arguments())]
     function = smelt.compile(row.function())
 
     def run() -> Any:
@@ -56,7 +62,7 @@ def measure(row: Row, seconds: float, check: bool) -> Result:
     for _ in range(TURNS):
         times += worker.samples(run, seconds / TURNS)
         copies += worker.copy_time(nbytes, seconds / TURNS)
-    milliseconds, copy = statistics.median(times) * 1e3, statistics.median(copies) * 1e3
+    milliseconds, copy = min(times) * 1e3, min(copies) * 1e3
     return Result(row.name, nbytes, milliseconds, copy, row.reason if copy < 0.75 * milliseconds else "")
 
 
@@ -89,9 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=0.3, help="for a measurement")
     parser.add_argument("--check", action=argparse.BooleanOptionalAction, default=True, help="compare the values first")
     parser.add_argument("--clock", choices=sorted(worker.clocks), default="wall")
+    parser.add_argument("--cores", type=int, help="for rows and copies; with one, --clock cpu counts no waiting")
     parser.add_argument("--write", type=Path, help="a document with <!-- roofline cpu -->: put the table there")
     options = parser.parse_args(arguments)
     worker.clock = worker.clocks[options.clock]
+    cores = cores_of(options.cores)
     found = []
     with override(tier="program"):  # what is compiled in the background disturbs what is timed
         for row in rows():
@@ -104,7 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found.append(Result(row.name, failure=" ".join(str(error).split())[:100]))
             smelt.clear_cache()
     progress("")
-    text = report(cpu_name(), found, options.worst)
+    machine = f"{cpu_name()}, {cores}{'; processor time' * (options.clock == 'cpu')}"
+    text = report(machine, found, options.worst)
     print(text, end="")
     if options.write:
         write(options.write, "roofline cpu", text)

@@ -26,7 +26,7 @@ from ..lazy.movement import filled, select
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import add, divide, maximum, minimum, multiply, negative, subtract
+from .arithmetic import add, maximum, minimum, multiply, negative, subtract
 from .logic import equal, greater, isinf, isnan, less, logical_or
 from .reductions import root_of_squares, widened
 
@@ -132,13 +132,17 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     x, y = widened(x), widened(y)
     high, shrink, low, stretch = (500, 530, -400, -700) if x.dtype is dtypes.float64 else (60, 68, -40, -96)
     top = emit_elementwise(ops["stop_gradient"], maximum(absolute(x), absolute(y)))
-    # Powers of two, by which numbers are divided exactly, for what would overflow or vanish as a square.
-    one, many, few = (constant(2.0**n, x.dtype, x.shape) for n in (0, shrink, stretch))
-    scale = select(greater(top, 2.0**high), many, select(less(top, 2.0**low), few, one))
+    # Powers of two, by which numbers are multiplied exactly, for what would overflow or vanish as a square.
+    shrunk, stretched = greater(top, 2.0**high), less(top, 2.0**low)
+
+    def power(sign: int) -> array:
+        one, many, few = (constant(2.0**n, x.dtype, x.shape) for n in (0, sign * shrink, sign * stretch))
+        return select(shrunk, many, select(stretched, few, one))
+
     infinite = logical_or(isinf(x), isinf(y))
     zero = constant(0.0, x.dtype, x.shape)
-    x, y = (divide(select(infinite, zero, v), scale) for v in (x, y))
-    found = multiply(root_of_squares(add(multiply(x, x), multiply(y, y))), scale)
+    x, y = (multiply(select(infinite, zero, v), power(-1)) for v in (x, y))
+    found = multiply(root_of_squares(add(multiply(x, x), multiply(y, y))), power(1))
     return convert(select(infinite, constant(math.inf, x.dtype, x.shape), found), dtype)
 
 

@@ -16,7 +16,7 @@ from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .arithmetic import maximum, sqrt
 from .joining import stack
-from .logic import isnan, logical_and, logical_or, where
+from .logic import isnan, logical_and, logical_not, logical_or, where
 from .special_parts import computed, expm1_less, half_line, integral, kept, log1p_less, polynomial, stirling_remainder
 from .transcendental import exp, expm1, log, log1p
 
@@ -72,24 +72,26 @@ def _gamma_parts(a: array, x: array) -> tuple[array, array]:
     known_a = where(logical_and(known, a < math.inf), a, 1)
     known_x = where(logical_and(known, x < math.inf), x, 1)
     lower = known_x < where(known_a < 1, 0.1 + 0.9 * known_a, known_a + 1)
-    nodes = _nodes(a)
     # xᵃ·e⁻ˣ / Γ(a + 1), where what is large has been cancelled
     zero = known_x == 0
     moved, ratio = (known_x - known_a) / known_a, where(zero, 1, known_x / known_a)
     front = exp(known_a * log1p_less(moved, ratio) - stirling_remainder(known_a)) / sqrt(2 * math.pi * known_a)
     front = where(zero, 0, front)
-    # P(a, x) = front·(1 + x·∫ exp(-(a + 1)·s + x·(1 - e⁻ˢ)) ds), where x is not much larger than a
-    z, b = where(lower, known_x, 0.5), where(lower, known_a, 1) + 1
-    slope = b - z
-    scale = 2 / (slope + sqrt(slope * slope + 2 * z))
-    below = integral(lambda s: _across(slope) * s + _across(z) * expm1_less(s), scale, *nodes)
-    p = front * (1 + z * below)
-    # Q(a, x) = front·a·∫ (1 + u)ᵃ⁻¹·exp(-x·u) du
-    z, b = where(lower, 2, known_x), where(lower, 1, known_a) - 1
-    slope = z - b
-    scale = where(b < 0, 1 / z, 2 / (slope + sqrt(slope * slope + 2 * maximum(0, b))))
-    above = integral(lambda u: _across(slope) * u - _across(b) * log1p_less(u), scale, *nodes)
-    q = front * known_a * above
+    # P(a, x) = front·(1 + x·∫ exp(-(a + 1)·s + x·(1 - e⁻ˢ)) ds), where x is not much larger than a, and elsewhere
+    # Q(a, x) = front·a·∫ (1 + u)ᵃ⁻¹·exp(-x·u) du: one integral, of what its place asks for
+    b = known_a - 1
+    slope = where(lower, known_a + 1 - known_x, known_x - b)
+    bent = where(lower, known_x, maximum(0, b))
+    steep = logical_and(b < 0, logical_not(lower))
+    scale = where(steep, 1 / where(steep, known_x, 1), 2 / (slope + sqrt(slope * slope + 2 * bent)))
+
+    def exponent_of(s: array) -> array:
+        return _across(slope) * s + where(
+            _across(lower), _across(known_x) * expm1_less(s), _across(-b) * log1p_less(s, 1 + s)
+        )
+
+    found = front * integral(exponent_of, scale, *_nodes(a))
+    p, q = front + known_x * found, known_a * found
     little = logical_and(lower, known_a < 0.5)
     rest = where(
         little, _rest_of_little(where(little, known_a, 0.25), where(logical_and(little, x > 0), x, 0.25)), 1 - p

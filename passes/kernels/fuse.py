@@ -81,7 +81,7 @@ class FusePass(Pass):
     """Outline what one kernel computes.
 
     Attributes:
-        max_ops: bounds the size of a kernel's body.
+        max_ops: bounds the size of a kernel's body, in which movement and constants count little.
         contractions: contractions are kernels, with what follows them, and not left to a library.
         library: dtypes whose matrix products are left to a library nevertheless, with ``+`` in between, and each
             with the additions, and perhaps the rows and columns, from which on that pays: ``f64:0+f32:1000000:40``.

@@ -12,7 +12,7 @@ from smelt.ir.builder import Function, OpView, Value
 
 from .analysis import is_pointwise, is_row_reduction
 from .contraction_places import is_contraction
-from .groups import FEW_ROWS, Group, group_size, parallel_rows, sibling_key
+from .groups import FEW_ROWS, Group, parallel_rows, sibling_key
 from .heuristics import Answers, Candidate, Reason, Way, fewest_bytes
 from .operands import computed_operands
 from .reachability import Reachability
@@ -27,12 +27,15 @@ _NEEDED = Reason("needed", "one needs what the other makes, by more than each ro
 _FAR = Reason("far", "more than a thousand kernels stand between them")
 _TINY = Reason("tiny", "ops on so few elements are kernels of their own, most of them equal")
 
+#: How many times the ops that a kernel may have it has with movement and constants, at most.
+FREE = 4
+
 
 class Grouping:
     """The groups of one function.
 
     Args:
-        max_ops: of one group.
+        max_ops: of one group, but for movement and constants (see `FREE`).
         contractions: those that are kernels, rather than a library's work.
         max_buffers: arrays that one group reads and writes; 0 for any number.
         apart: ops on values of at most so many elements are groups of their own, with the movement in front of them.
@@ -129,7 +132,7 @@ class Grouping:
         op, value = candidate.op, candidate.op.results[0]
         if value in self.weightless:
             return None
-        if len(group.ops) >= self.max_ops:
+        if self._is_full(group, candidate.way):
             return Reason("max-ops", "the kernel has {ops} ops, of {most}", ops=len(group.ops), most=self.max_ops)
         if not candidate.computed and not group.admits(op):
             return _FACTOR
@@ -139,6 +142,15 @@ class Grouping:
                 return Reason("max-buffers", "the kernel would read and write {arrays} arrays, of {most}",
                               arrays=arrays, most=self.max_buffers)  # fmt: skip
         return self.may_join(group, candidate)
+
+    def _is_full(self, group: Group, way: Way) -> bool:
+        """Whether a kernel has as many ops as it may: movement, which in memory may be larger than all that is read,
+        does not count up to `FREE` times as many."""
+        if len(group.ops) < self.max_ops:
+            return False
+        if len(group.ops) >= FREE * self.max_ops:
+            return True
+        return way != "movement" and sum(op.op.flops > 0 for op in group.ops) >= self.max_ops
 
     def _visit_free(self, op: OpView, readers: list[Group], external: bool) -> None:
         value = op.results[0]
@@ -279,7 +291,7 @@ class Grouping:
         """Kernels with the same loops that read the same array become one kernel."""
         by_input: dict[Any, list[Group]] = {}
         for group in self.groups:
-            key, size = sibling_key(group), group_size(group)
+            key, size = sibling_key(group), group.elements
             if key is None or size <= self.apart:
                 continue
             for v in group.reads:

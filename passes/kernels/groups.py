@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Atom, Index
@@ -103,6 +103,11 @@ class Group:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.outputs[0].shape
+
+    @property
+    def elements(self) -> int:
+        """How many its loops run over."""
+        return max([math.prod(self.shape), *(op.operands[0].aval.size for op in self.reductions())])
 
     def arrays(self, ops: Sequence[OpView], weightless: Collection[Value]) -> int:
         """How many arrays the group reads and writes once `ops` are part of it.
@@ -265,11 +270,19 @@ class Group:
             most = max(most, v.aval.nbytes)
         shared = x in self.reads or (not self.shared_rows and _made_of(x, self.reads))
         saved = 2 * value.aval.nbytes + (x.aval.nbytes if shared else 0)
-        turns = not self.shared_rows and beside > COLUMNS * saved
+        turns = not self.shared_rows and beside > COLUMNS * saved and self._turns_lines(x, value)
         if most <= CACHED or (min(beside, along) <= saved and not turns):
             return None
         return Reason("walks", "{beside} bytes would be walked across lines of memory and {along} along them, to save "
                       "{saved}", beside=beside, along=along, saved=saved)  # fmt: skip
+
+    def _turns_lines(self, x: Value, value: Value) -> bool:
+        """Whether lines would be columns for little that is read once instead of twice, by what there is in memory:
+        what several values are made of counts once, also where it is not known yet that the kernel computes them."""
+        others, own = (_sources(values) for values in ([v for v in self.reads if v is not value], [x]))
+        beside = sum(v.aval.nbytes for v in {*others, *own, *self.outputs})
+        saved = 2 * value.aval.nbytes + sum(v.aval.nbytes for v in own & others)
+        return beside > COLUMNS * saved
 
     def add_reduction(self, op: OpView) -> None:
         row = self.row_of(op)
@@ -421,6 +434,21 @@ def _made_of(x: Value, known: Collection[Value]) -> bool:
     return False
 
 
+def _sources(values: Iterable[Value]) -> set[Value]:
+    """What lies in memory, or has to be combined, before some values can be computed element by element."""
+    pending, found, seen = list(values), set[Value](), set[Value]()
+    while pending:
+        v = pending.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.owner is not None and is_pointwise(v.owner):
+            pending += v.owner.operands
+        else:
+            found.add(v)
+    return found
+
+
 def _combines(op: OpView) -> bool:
     return is_row_reduction(op) or is_contraction(op)
 
@@ -480,8 +508,3 @@ def sibling_key(group: Group) -> Hashable:
     if len(reductions) != 1:
         return None
     return "row", group.shape, group.kept, next(iter(reductions))
-
-
-def group_size(group: Group) -> int:
-    """Elements that the group's loops run over."""
-    return max([math.prod(group.shape), *(op.operands[0].aval.size for op in group.reductions())])

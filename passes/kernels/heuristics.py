@@ -39,6 +39,8 @@ MAX_PLACES = 8
 #: What is padded or joined exists in memory where reductions read it at more places than this, if threads have rows of
 #: their own.
 CHOSEN_PLACES = 5
+#: So few joined elements exist in memory where a kernel reads each so often.
+FEW_CHOSEN, OFTEN = 1024, 64
 #: Additions that cost as much as moving one byte.
 FLOPS_PER_BYTE = 2.0
 #: What is made by so many ops of so many additions each is computed rather than read.
@@ -164,7 +166,7 @@ def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
     if places > MAX_PLACES:
         return Reason("places", "it is read at {places} places, of {most}", places=places, most=MAX_PLACES)
     if way == "movement":
-        return _chosen_often(candidate) if kernel.schedule == "row" and not kernel.shared_rows else None
+        return None if kernel.shared_rows else _chosen_often(kernel, candidate)
     if is_row_reduction(op):
         return kernel.reduction_loses(op)
     if not is_pointwise(op):
@@ -182,9 +184,16 @@ def fewest_bytes(kernel: Group, candidate: Candidate) -> Reason | None:
     return None
 
 
-def _chosen_often(candidate: Candidate) -> Reason | None:
-    """Why reductions should not each choose what they read: a loop of many choices is no vector's."""
+def _chosen_often(kernel: Group, candidate: Candidate) -> Reason | None:
+    """Why what reads a joined or padded array should not choose among its parts: a loop of many choices is no
+    vector's, and few elements that are read very often are chosen once."""
     if not candidate.op.operands or isinstance(candidate.op.op, Movement):
+        return None
+    reads, size = kernel.elements, candidate.value.aval.size
+    if len(candidate.op.operands) > 1 and size <= FEW_CHOSEN and reads >= OFTEN * size:
+        return Reason("chosen-often", "{size} elements are read {reads} times, and would be chosen each time",
+                      size=size, reads=reads)  # fmt: skip
+    if kernel.schedule != "row":
         return None
     places = sum(len(group.reads[candidate.value]) for group in candidate.readers)
     if places > CHOSEN_PLACES:

@@ -121,3 +121,23 @@ def test_results_are_those_of_a_thread() -> None:
             found.append(np.asarray(smelt.compile(lambda x: _layer_norm(x, smelt))(x)))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("length", [3, 28, 70])
+def test_rows_of_which_nothing_is_read(length: int) -> None:
+    """Sums along an axis that what is computed has, and no argument of as many elements."""
+    x = _numbers((ROWS, 2))[:, 0]
+    nodes = np.linspace(-1, 1, length).astype(np.float32)
+
+    def function(x: Any, nodes: Any, of: Any = np) -> Any:
+        shifted = x.reshape(-1, 1) + nodes
+        return (of.exp(-shifted * shifted) * nodes).sum(-1), of.abs(shifted).max(-1)
+
+    f, given = smelt.compile(lambda x, y: function(x, y, smelt)), (smelt.array(x), smelt.array(nodes))
+    with np.errstate(all="ignore"):
+        wanted = function(x.astype(np.float64), nodes.astype(np.float64))
+    for a, b in zip(f(*given), wanted):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=3e-6, atol=3e-6)
+    assert "_short" in f.trace(*given).lower().compile().as_text("kernel")
+    empty = f(smelt.zeros((0,)), given[1])
+    assert [v.shape for v in empty] == [(0,), (0,)]

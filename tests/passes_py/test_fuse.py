@@ -145,6 +145,27 @@ def test_long_chains_are_cut() -> None:
     assert 5 < len(fused([Aval((8,), f32)], function)) < 100
 
 
+def test_movement_goes_into_kernels_that_are_full() -> None:
+    """A number that is repeated for each element, or a row for each row, is not written to memory for want of room."""
+
+    def function(b: Any, x: Any, row: Any) -> Any:
+        for i in range(6):
+            x = b.sin(x * (i + 0.5)) + b.broadcast_to(b.reshape_to(row, (1, 48)), x.shape)
+        return x
+
+    kernels = fused([MATRIX, Aval((48,), f32)], function, "fuse{max-ops=4}")
+    assert len(kernels) > 3 and not any("broadcast" in name or "constant" in name for name in kernels)
+
+
+def test_few_joined_elements_that_are_read_often_are_joined_once() -> None:
+    def function(b: Any, x: Any, *parts: Any) -> Any:
+        return x * b.broadcast_to(b.reshape_to(b.concatenate(*parts, axis=0), (1, 48)), x.shape)
+
+    rows = [Aval((24,), f32)] * 2
+    assert len(fused([Aval((4096, 48), f32), *rows], function)) == 2
+    assert len(fused([MATRIX, *rows], function)) == 1
+
+
 def test_wide_graphs() -> None:
     def function(b: Any, *xs: Any) -> Any:
         total = xs[0]

@@ -56,3 +56,16 @@ func.func @rows(%d: tensor<50000x256xf32>, %c: tensor<50000x64xf32>) -> tensor<5
   %3 = "smelt.add"(%d, %2) : (tensor<50000x256xf32>, tensor<50000x256xf32>) -> tensor<50000x256xf32>
   return %3 : tensor<50000x256xf32>
 }
+
+// So are those of an array that the kernel will be found to read only when more has joined.
+// CHECK-LABEL: func.func @read_later(
+// CHECK-NEXT: %[[R:.*]] = call @{{.*}}(%arg{{[01]}}, %arg{{[01]}}) : {{.*}} -> tensor<5000x4096xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @read_later(%d: tensor<5000x4096xf32>, %e: tensor<5000x4096xf32>) -> tensor<5000x4096xf32> {
+  %0 = "smelt.mul"(%d, %e) : (tensor<5000x4096xf32>, tensor<5000x4096xf32>) -> tensor<5000x4096xf32>
+  %1 = "smelt.add"(%0, %e) : (tensor<5000x4096xf32>, tensor<5000x4096xf32>) -> tensor<5000x4096xf32>
+  %2 = "smelt.reduce_sum"(%d) {axes = array<i64: 0>} : (tensor<5000x4096xf32>) -> tensor<4096xf32>
+  %3 = "smelt.broadcast"(%2) {shape = array<i64: 5000, 4096>} : (tensor<4096xf32>) -> tensor<5000x4096xf32>
+  %4 = "smelt.sub"(%1, %3) : (tensor<5000x4096xf32>, tensor<5000x4096xf32>) -> tensor<5000x4096xf32>
+  return %4 : tensor<5000x4096xf32>
+}
