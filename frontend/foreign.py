@@ -213,14 +213,115 @@ JAX = {
     "config": "the settings of docs/settings.md", "debug": "smelt.explain()",
 }  # fmt: skip
 
-_LIBRARIES = {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY}
+_LAYERS = (
+    "BatchNorm1d=BatchNorm BatchNorm2d=BatchNorm BatchNorm3d=BatchNorm SyncBatchNorm=BatchNorm "
+    "InstanceNorm1d=InstanceNorm InstanceNorm2d=InstanceNorm InstanceNorm3d=InstanceNorm LazyLinear=Linear "
+    "MultiheadAttention=MultiHeadAttention AlphaDropout=Dropout Dropout1d=Dropout Hardtanh=HardTanh "
+    "Hardshrink=HardShrink Softmax2d=Softmax UpsamplingBilinear2d=Upsample "
+    "UpsamplingNearest2d=Upsample RNNBase=RNN BCELoss=losses.binary_cross_entropy "
+    "BCEWithLogitsLoss=losses.binary_cross_entropy CTCLoss=losses.ctc_loss "
+    "CosineEmbeddingLoss=losses.cosine_similarity_loss CrossEntropyLoss=losses.cross_entropy "
+    "GaussianNLLLoss=losses.gaussian_nll_loss HingeEmbeddingLoss=losses.hinge_loss HuberLoss=losses.huber_loss "
+    "KLDivLoss=losses.kl_div_loss L1Loss=losses.l1_loss MSELoss=losses.mse_loss NLLLoss=losses.nll_loss "
+    "MarginRankingLoss=losses.margin_ranking_loss SmoothL1Loss=losses.smooth_l1_loss "
+    "TripletMarginLoss=losses.triplet_loss DataParallel=average_gradients"
+)
+_A_LIST, _A_DICT, _PAD = "a list of modules", "a dict of modules", "smelt.pad(x, widths, mode)"
+#: Of `smelt.nn`.
+NN = {
+    **{there: f"smelt.nn.{here}" for there, here in (pair.split("=") for pair in _LAYERS.split())},
+    "functional": "smelt.nn itself, smelt.nn.losses, and smelt for what is no layer",
+    "Parameter": "a smelt.array that is an attribute of a module; module.freeze(keys=[name]) holds it fixed",
+    "Buffer": "a smelt.array that is an attribute of a module, after module.freeze(keys=[name])",
+    "ModuleList": _A_LIST, "ParameterList": "a list of arrays", "ModuleDict": _A_DICT,
+    "ParameterDict": "a dict of arrays", "parallel": "smelt.nn.average_gradients",
+    "Unflatten": "smelt.unflatten(x, axis, shape)", "PixelShuffle": "smelt.reshape and smelt.transpose",
+    "CosineSimilarity": "1 - smelt.nn.losses.cosine_similarity_loss(a, b)", "Tanhshrink": "x - smelt.tanh(x)",
+    "Hardsigmoid": "smelt.clip(x / 6 + 0.5, 0, 1)", "Unfold": "smelt.as_strided", "Fold": "x.at[indices].add(values)",
+    **dict.fromkeys([f"{kind}Pad{n}d" for kind in ("Constant", "Reflection", "Replication", "Zero", "Circular")
+                     for n in (1, 2, 3)], _PAD),
+}  # fmt: skip
+
+_INITIAL = (
+    "xavier_uniform=glorot_uniform xavier_normal=glorot_normal kaiming_uniform=he_uniform kaiming_normal=he_normal"
+)
+#: Of `smelt.nn.init`, whose functions make functions of an array.
+INIT = {
+    f"{there}{end}": f"smelt.nn.init.{here}()(x), which returns the values"
+    for there, here in (
+        *(pair.split("=") for pair in _INITIAL.split()),
+        *((name, name) for name in ("uniform", "normal", "constant", "orthogonal", "sparse")),
+        ("zeros", "constant"), ("ones", "constant"), ("eye", "identity"),
+    )
+    for end in ("_", "") if end or there != here
+}  # fmt: skip
+
+#: Of a module.
+MODULE = {
+    "state_dict": "dict(smelt.utils.tree_flatten(model.parameters())), or model.save_weights(file)",
+    "load_state_dict": "model.load_weights(list(weights.items())), or of a file",
+    "named_parameters": "smelt.utils.tree_flatten(model.parameters())", "forward": "__call__",
+    "to": "model.set_dtype(dtype); what is computed under `with smelt.stream(device):` is on that device",
+    "cuda": "nothing: what is computed under `with smelt.stream(device):` is on that device",
+    "cpu": "nothing: what is computed under `with smelt.stream(device):` is on that device",
+    "half": "model.set_dtype(smelt.float16)", "bfloat16": "model.set_dtype(smelt.bfloat16)",
+    "float": "model.set_dtype(smelt.float32)", "double": "model.set_dtype(smelt.float64)",
+    "zero_grad": "nothing: smelt.nn.value_and_grad(model, loss) returns the gradients",
+    "requires_grad_": "model.freeze() and model.unfreeze()", "add_module": "an attribute: model.name = layer",
+    "register_buffer": "an attribute, after model.freeze(keys=[name])",
+    "register_module": "an attribute: model.name = layer",
+    "register_parameter": "an attribute: model.name = array", "buffers": "model.parameters()",
+    "named_children": "model.children()", "append": "a list as attribute: model.layers = [...]",
+    "register_forward_hook": "a function of yours around the layer",
+}  # fmt: skip
+
+#: Of `smelt.random`.
+RANDOM = {
+    "NumPy": {
+        "rand": "smelt.random.uniform(shape=shape)", "randn": "smelt.random.normal(shape)",
+        "random": "smelt.random.uniform(shape=shape)", "standard_normal": "smelt.random.normal(shape)",
+        "random_sample": "smelt.random.uniform(shape=shape)", "integers": "smelt.random.randint(low, high, shape)",
+        "default_rng": "smelt.random.key(seed), for key= of the functions; smelt.random.split makes more",
+        "RandomState": "smelt.random.key(seed), for key= of the functions", "Generator": "smelt.random.key(seed)",
+        "standard_t": "smelt.random.student_t", "get_state": "smelt.random.state", "set_state": "smelt.random.seed(n)",
+    },
+    "JAX": {
+        "PRNGKey": "smelt.random.key(seed)",
+        "fold_in": "smelt.random.split(key, n)[i]", "t": "smelt.random.student_t", "wrap_key_data": "the key itself",
+        "key_data": "the key itself",
+    },
+}  # fmt: skip
+
+#: Of `smelt.optimizers`.
+OPTIMIZERS = {
+    "lr_scheduler": "smelt.optimizers.schedulers", "StepLR": "smelt.optimizers.step_decay",
+    "ExponentialLR": "smelt.optimizers.exponential_decay", "CosineAnnealingLR": "smelt.optimizers.cosine_decay",
+    "LinearLR": "smelt.optimizers.linear_schedule", "SequentialLR": "smelt.optimizers.join_schedules",
+    "Adadelta": "smelt.optimizers.AdaDelta", "Nadam": "smelt.optimizers.NAdam", "clip_grad_norm_":
+    "smelt.optimizers.clip_grad_norm(gradients, largest), which returns them",
+}  # fmt: skip
+
+#: By what is asked for a name, and by library.
+_LIBRARIES: dict[str, dict[str, dict[str, str]]] = {
+    "smelt": {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY},
+    "smelt.linalg": {"SciPy": LINALG}, "smelt.nn": {"PyTorch": NN}, "smelt.nn.init": {"PyTorch": INIT},
+    "smelt.random": RANDOM, "smelt.optimizers": {"PyTorch": OPTIMIZERS},
+    "smelt.nn.Module": {"PyTorch": MODULE},
+}  # fmt: skip
+
+
+def said_elsewhere(name: str, where: str) -> str:
+    """The end of a message about a name that `where` does not have: what is written here. "" if no library has it."""
+    for library, names in _LIBRARIES.get(where, {}).items():
+        if name in names:
+            return f"; what {library} calls so is {names[name]}"
+    return ""
 
 
 def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameError:
-    """The error about a name that smelt, or a module of it, does not have; `known` are those that it has."""
-    for library, names in ({"SciPy": LINALG} if where == "smelt.linalg" else _LIBRARIES).items():
-        if name in names:
-            return MissingNameError(at_user_line(f"{where} has no {name!r}; what {library} calls so is {names[name]}"))
+    """The error about a name that smelt, or a part of it, does not have; `known` are those that it has."""
+    if said := said_elsewhere(name, where):
+        return MissingNameError(at_user_line(f"{where} has no {name!r}{said}"))
     if name in ERRORS:
         return MissingNameError(at_user_line(f"{where} has no {name!r}; errors are in smelt.errors"))
     return MissingNameError(at_user_line(f"{where} has no {shown(name)}{did_you_mean(name, known, f'{where}.')}"))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smelt.ir.errors import TreeError, at_user_line, shown
 from smelt.ir.listing import listed
 
+from .lacking import lacking
 from .lazy.tree import (
     kind_of,
     register_class,
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 __dir__ = listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = lacking(globals())
 
 
 def tree_merge(tree_a: Any, tree_b: Any, merge_fn: Callable[[Any, Any], Any] | None = None) -> Any:

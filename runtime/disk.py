@@ -74,8 +74,8 @@ class DiskCache:
             if not _is_trusted(found) or not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
                 return None
             with open(number, "rb", closefd=False) as file:
-                data = file.read(MOST_BYTES)
-        except OSError:
+                data = file.read(found.st_size)  # as many bytes are allocated before the first is read
+        except (OSError, MemoryError):
             return None
         finally:
             os.close(number)

@@ -29,7 +29,7 @@ from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
 from smelt.ir.examples import example
 from smelt.ir.op import Op, registry
-from smelt.ir.settings import override
+from smelt.ir.settings import override, settings
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
 
@@ -107,6 +107,7 @@ def machine() -> Iterator[str]:
     yield f"smelt {smelt.__version__} on {platform.platform()}, {platform.machine()}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()})"
     yield "packages: " + ", ".join(f"{name} {version}" for name in PACKAGES if (version := _version(name)))
+    yield f"core in C: {_core()}"
     yield f"BLAS: {_blas()}"
     yield f"C++ compiler for metal:sim: {_compiler()}"
 
@@ -352,6 +353,16 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def _core() -> str:
+    from smelt.lazy.core import native
+
+    if native is not None:
+        return "yes"
+    if settings.core == "python":
+        return "not used, for SMELT_CORE is python"
+    return "none: operations are recorded more slowly (install smelt again where there is a C compiler)"
 
 
 def _blas() -> str:

@@ -7,8 +7,11 @@ complex64. A transform of several axes is one call of the library an axis. The n
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from smelt.ir.listing import listed as _listed
 
+from ..lacking import lacking as _lacking
 from .frames import istft, stft
 from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from .transforms import (
@@ -34,3 +37,5 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = _listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = _lacking(globals())

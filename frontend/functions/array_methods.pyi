@@ -20,6 +20,7 @@ from .at import ArrayAt
 from .reductions import Axis
 
 class ArrayMethods(BufferExporter):
+    def __dir__(self) -> list[str]: ...
     @property
     def T(self) -> array: ...
     @property

@@ -22,6 +22,7 @@ from . import (
     complex_numbers,
     compositions,
     diagonals,
+    foreign_methods,
     indexing,
     joining,
     linear,
@@ -235,6 +236,7 @@ def _attach() -> None:
         ("at", ArrayAt, "Updates that return a new array: ``x.at[index].add(value)``."),
     ):
         setattr(array, name, property(getter, doc=doc))
+    foreign_methods.attach()
 
 
 _attach()

@@ -131,7 +131,8 @@ def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
     try:
         given = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as problem:
-        return ArgumentTypeError(at_user_line(f"{name}: {problem}"))
+        known = [parameter for parameter in signature.parameters if parameter != "self"]
+        return ArgumentTypeError(at_user_line(f"{name}: {problem}; its parameters are {', '.join(known) or 'none'}"))
     for parameter, value in given.items():
         kind, _, other = str(signature.parameters[parameter].annotation).partition(" | ")
         types, what = _TAKES.get(kind, ((object,), ""))

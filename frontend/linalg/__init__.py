@@ -5,9 +5,11 @@ Matrices stand on the last two axes; all axes before them are a batch, which is 
 
 from __future__ import annotations
 
-from smelt.ir import locks as _locks
+from typing import TYPE_CHECKING
+
 from smelt.ir.listing import listed as _listed
 
+from ..lacking import lacking as _lacking
 from .factors import cholesky, lu, lu_factor, qr
 from .matrix_functions import (
     coshm,
@@ -47,15 +49,6 @@ __all__ = [
     "tri_inv", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-
-def _missing(name: str) -> AttributeError:
-    found: AttributeError = _locks.loaded("smelt.foreign").missing(name, __all__, "smelt.linalg")
-    return found
-
-
-def __getattr__(name: str) -> object:
-    if name[:2] == "__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise _missing(name)
-
 __dir__ = _listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = _lacking(globals())

@@ -8,8 +8,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from smelt.ir.listing import listed as _listed
 
+from ..lacking import lacking as _lacking
 from . import init, layers, losses, pictures, utils
 from .layers import *
 from .layers import (  # noqa: F401  # MLX has them here, too
@@ -37,3 +40,5 @@ __all__ = ["average_gradients", "init", "layers", "losses", "pictures", "utils",
 __all__ += layers.__all__
 
 __dir__ = _listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = _lacking(globals())

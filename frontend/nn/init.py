@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import smelt
 from smelt import array
@@ -12,6 +12,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.listing import listed
 
+from ..lacking import lacking
 from ..lazy.explained import explained_maker
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = lacking(globals())
 
 
 @explained_maker

@@ -7,13 +7,14 @@ row, ``"mean"`` or ``"sum"`` for one number.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.listing import listed
 
+from ..lacking import lacking
 from .ctc import ctc_loss
 from .layers.activation_functions import largest_and_rest, relu, widened
 from .operands import takes_arrays
@@ -27,6 +28,8 @@ __all__ = [
 Reduction = Literal["none", "mean", "sum"]
 
 __dir__ = listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = lacking(globals())
 
 
 def _reduced(name: str, loss: array, reduction: str) -> array:

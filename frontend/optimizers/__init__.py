@@ -14,8 +14,11 @@ array([[0.375]], dtype=float32)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from smelt.ir.listing import listed as _listed
 
+from ..lacking import lacking as _lacking
 from . import schedulers
 from .adam_variants import LAMB, NAdam
 from .algorithms import SGD, AdaDelta, Adagrad, Adam, Adamax, AdamW, Lion, RMSprop
@@ -32,3 +35,5 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = _listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = _lacking(globals())

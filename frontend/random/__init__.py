@@ -17,8 +17,11 @@ ops, so samples fuse with what uses them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from smelt.ir.listing import listed as _listed
 
+from ..lacking import lacking as _lacking
 from .choosing import choice, shuffle
 from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
 from .counts import binomial, geometric, poisson
@@ -49,3 +52,5 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = _listed(globals())
+if not TYPE_CHECKING:
+    __getattr__ = _lacking(globals())

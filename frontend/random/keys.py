@@ -9,6 +9,7 @@ import numpy as np
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
+from smelt.ir.host_loops import loops
 from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
@@ -98,7 +99,7 @@ def _next_key() -> array:
             current._buffer  # noqa: B018  (a key that was put into the state lazily: evaluates it)
             node, i = current._ref
         if node.values is not None:  # on the host: cheaper than an evaluation, and the same numbers
-            first, second = _split_words(*node.values[i].array.tolist())
+            first, second = _split_on_host(node.values[i].array)
             current._ref = _key_array(*first)._ref
             return _key_array(*second)
         pair = emit(ops["random_bits"], (current,), {"shape": (2, 2), "width": 32})
@@ -111,8 +112,17 @@ def _row(keys: array, i: int) -> array:
     return reshape_to(row, (2,))
 
 
-def _split_words(k0: int, k1: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """`split` in two, on Python ints: four words of two blocks."""
+def _split_on_host(key: np.ndarray) -> list[list[int]]:
+    """`split` in two of a key that has its value."""
+    if loops.random_words is None:
+        return _split_words(*key.tolist())
+    words = np.empty((2, 2), np.uint32)
+    loops.random_words(np.ascontiguousarray(key), False, words)
+    return words.tolist()
+
+
+def _split_words(k0: int, k1: int) -> list[list[int]]:
+    """The same on Python ints: four words of two blocks."""
     keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
     first, second = [], []
     for counter in (0, 1):
@@ -125,4 +135,4 @@ def _split_words(k0: int, k1: int) -> tuple[tuple[int, int], tuple[int, int]]:
             x1 = (x1 + keys[(group + 2) % 3] + group + 1) & WORD
         first.append(x0)
         second.append(x1)
-    return (first[0], first[1]), (second[0], second[1])
+    return [first, second]

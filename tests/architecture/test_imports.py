@@ -77,6 +77,7 @@ LOADED_ON_USE = {
         # compiled functions.
         "smelt.lazy.tree", "smelt.lazy.written",
         "smelt.lazy.execution.changing", "smelt.lazy.execution.strided", "smelt.lazy.execution.tiered",
+        "smelt.foreign",  # what errors say of names that there are not
     ),
     "runtime": ("smelt.backends.pipelines", "smelt.passes", "smelt.runtime.kept"),
     "backends": ("smelt.backends",),

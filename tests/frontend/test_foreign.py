@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
 
 import smelt
 from smelt import foreign
+from smelt.functions import foreign_methods
 from smelt.ir.errors import MissingNameError
 
-LIBRARIES = (foreign.LINALG, *foreign._LIBRARIES.values())
-NAMES = {name: text for library in LIBRARIES for name, text in library.items()}
+OF = {where: [(name, text) for names in found.values() for name, text in names.items()]
+      for where, found in {**foreign._LIBRARIES, "smelt.array": foreign_methods.ELSEWHERE}.items()}  # fmt: skip
+NAMES = dict(OF["smelt"])
 
 
-def test_what_is_named_is_there():
-    for name, text in NAMES.items():
+@pytest.mark.parametrize("where", OF)
+def test_what_is_named_is_there(where):
+    for name, text in OF[where]:
         for path in re.findall(r"\bsmelt\.([\w.]*\w)", text):
             found = smelt
             for part in path.split("."):
@@ -36,8 +40,46 @@ def test_names_of_linalg():
         smelt.linalg.schur  # noqa: B018
     with pytest.raises(AttributeError, match=r"did you mean smelt\.linalg\.cholesky\?"):
         smelt.linalg.choleski  # noqa: B018
-    assert not set(foreign.LINALG) & set(smelt.linalg.__all__)
-    assert not any(hasattr(smelt, name) for library in foreign._LIBRARIES.values() for name in library)
+
+
+@pytest.mark.parametrize("where", OF)
+def test_names_of_others_are_not_there(where):
+    found = {"smelt.array": smelt.ones(2), "smelt.nn.Module": smelt.nn.Linear(2, 2)}.get(where)
+    if found is None:
+        found = functools.reduce(getattr, where.split(".")[1:], smelt)
+    assert not [name for name, _ in OF[where] if hasattr(found, name) or name in dir(found)]
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda: smelt.ones(2).numpy(), r"smelt\.array has no 'numpy'; what PyTorch calls so is numpy\.array\(x\)"),
+        (lambda: smelt.ones(2).tanh(), r"smelt\.tanh\(x, …\)"),
+        (lambda: smelt.ones(2).block_until_ready(), r"what JAX calls so is smelt\.eval\(x\)"),
+        (lambda: smelt.array.unsqueeze, r"smelt\.expand_dims"),
+        (lambda: smelt.nn.CrossEntropyLoss(), r"smelt\.nn has no .*smelt\.nn\.losses\.cross_entropy"),
+        (lambda: smelt.nn.Lineer(2, 2), r"did you mean smelt\.nn\.Linear\?"),
+        (lambda: smelt.nn.init.xavier_uniform_, r"smelt\.nn\.init\.glorot_uniform\(\)\(x\)"),
+        (lambda: smelt.nn.losses.mse_los, r"did you mean smelt\.nn\.losses\.mse_loss\?"),
+        (lambda: smelt.nn.Linear(2, 2).state_dict(), r"Linear has no attribute 'state_dict'.*parameters\(\)"),
+        (lambda: smelt.random.PRNGKey(0), r"what JAX calls so is smelt\.random\.key"),
+        (lambda: smelt.optimizers.lr_scheduler, r"smelt\.optimizers\.schedulers"),
+        (lambda: smelt.fft.fft3, r"did you mean smelt\.fft\.fft\w*\?"),
+        (lambda: smelt.utils.tree_leafs, r"smelt\.utils has no 'tree_leafs'"),
+    ],
+)
+def test_of_arrays_and_of_modules(use, says):
+    with pytest.raises(AttributeError, match=rf"{says}.*; at .*test_foreign\.py"):
+        use()
+
+
+def test_an_attribute_of_a_subclass_comes_first():
+    class Named(smelt.array):
+        numpy = "mine"
+
+    named = Named([1.0])
+    named.grad = 3
+    assert (named.numpy, named.grad) == ("mine", 3)
 
 
 def test_names_that_nobody_has():
@@ -47,3 +89,9 @@ def test_names_that_nobody_has():
         smelt.qqqqqqq  # noqa: B018
     with pytest.raises(ImportError, match="qqqqqqq"):
         from smelt import qqqqqqq  # noqa: F401
+
+
+def test_the_reference_leaves_them_out():
+    pdoc = pytest.importorskip("pdoc.doc")
+    members = pdoc.Class("smelt", "array", smelt.array, ("smelt.lazy.arrays", "array")).members
+    assert "@private" in members["numpy"].docstring and "@private" not in members["sum"].docstring

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,24 @@ def test_changed_bytes_are_noticed(cache: DiskCache, folder: Path) -> None:
     (folder / "other.program").write_bytes(good)
     os.chmod(folder / "other.program", 0o600)
     assert cache.get("other") is None  # it was written under another key
+
+
+def test_memory_for_an_entry_is_that_of_the_entry(
+    cache: DiskCache, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where memory is limited (ulimit -v, containers) a buffer for the largest entry would not be there.
+    tracemalloc.start()
+    try:
+        assert cache.get("key") == b"content" * 100
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+    def out_of_memory(*_: Any, **__: Any) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr("smelt.runtime.disk.open", out_of_memory, raising=False)
+    assert cache.get("key") is None and the_file(folder).exists() and not cache.damaged
 
 
 def test_a_damaged_program_is_compiled_again(folder: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_report(few: None, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert cli.main(["doctor", "--device", "cpu", "--device", "metal", "-o", str(path)]) == 0
     report = path.read_text()
     assert report in capsys.readouterr().out
-    for part in (f"smelt {smelt.__version__}", "torch-mlir", "BLAS: right, for", "Nothing failed."):
+    for part in (f"smelt {smelt.__version__}", "torch-mlir", "core in C: ", "BLAS: right, for", "Nothing failed."):
         assert part in report
     assert report.count("  ok ") == 5
     if "metal" not in devices.devices:

@@ -154,7 +154,8 @@ ANYTHING = {
 
 def public_names() -> list[str]:
     names = [f"{m}.{n}" for m in MODULES for n in importlib.import_module(m).__all__]
-    methods = [n for n in dir(smelt.array) if not n.startswith("_") or (n in vars(smelt.array) and n not in HIDDEN)]
+    there = [n for n in dir(smelt.array) if hasattr(smelt.array, n)]  # names of other libraries are errors
+    methods = [n for n in there if not n.startswith("_") or (n in vars(smelt.array) and n not in HIDDEN)]
     return sorted({n for n in names if n not in MODULES} | {f"smelt.array.{n}" for n in methods})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import smelt
+from smelt.ir import locks
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, MissingMemberError, TreeError, at_user_line
 from smelt.ir.flags import flag
@@ -109,7 +110,8 @@ class Module(dict[str, Any]):
             return dict.__getitem__(self, key)
         except KeyError:
             pass
-        raise AttributeError(at_user_line(f"{type(self).__name__} has no attribute {key!r}"))
+        said = locks.loaded("smelt.foreign").said_elsewhere(key, "smelt.nn.Module")
+        raise AttributeError(at_user_line(f"{type(self).__name__} has no attribute {key!r}{said}"))
 
     def __setattr__(self, key: str, val: Any) -> None:
         if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):

@@ -1,0 +1,33 @@
+"""What a module of smelt says to somebody who asks for a name that it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from smelt.ir import locks
+from smelt.ir.errors import MissingNameError
+
+__all__: list[str] = []
+
+
+def lacking(namespace: dict[str, Any]) -> Callable[[str], NoReturn]:
+    """The ``__getattr__`` of a module: an error with the name that is meant, or what other libraries call so.
+
+    Hide it from type checkers, which would take every name for one that there is.
+
+    Args:
+        namespace: the module's ``globals()``.
+    """
+
+    def missing(name: str) -> NoReturn:
+        if name[:2] == "__":
+            raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+        raise _error(name, namespace)
+
+    return missing
+
+
+def _error(name: str, namespace: dict[str, Any]) -> MissingNameError:
+    found: MissingNameError = locks.loaded("smelt.foreign").missing(name, namespace["__all__"], namespace["__name__"])
+    return found
