@@ -9,7 +9,7 @@ guards say which members the result is right for; others have it run again.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.ir import locks
@@ -93,15 +93,6 @@ def bound_program(f: GraphFunction, transforms: Transforms, run_function: Any) -
     family.programs.append(made)
     families.put(key, family)
     return made.bound(values, run_function)
-
-
-def structure_without_sizes(f: GraphFunction) -> Hashable | None:
-    """What functions that differ in sizes alone have in common; None where that is not found."""
-    try:
-        found: Hashable = _Reader().function(f, ())
-    except _NoFamilyError:
-        return None
-    return found
 
 
 class _Reader:
