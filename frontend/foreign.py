@@ -262,8 +262,9 @@ MODULE = {
     "load_state_dict": "model.load_weights(list(weights.items())), or of a file",
     "named_parameters": "smelt.utils.tree_flatten(model.parameters())", "forward": "__call__",
     "to": "model.set_dtype(dtype); what is computed under `with smelt.stream(device):` is on that device",
-    "cuda": "nothing: what is computed under `with smelt.stream(device):` is on that device",
-    "cpu": "nothing: what is computed under `with smelt.stream(device):` is on that device",
+    **dict.fromkeys(
+        ("cpu", "cuda"), "nothing: what is computed under `with smelt.stream(device):` is on that device"
+    ),
     "half": "model.set_dtype(smelt.float16)", "bfloat16": "model.set_dtype(smelt.bfloat16)",
     "float": "model.set_dtype(smelt.float32)", "double": "model.set_dtype(smelt.float64)",
     "zero_grad": "nothing: smelt.nn.value_and_grad(model, loss) returns the gradients",

@@ -40,7 +40,7 @@ ELSEWHERE = {
     "PyTorch": {
         **_OF_FUNCTIONS,
         "numpy": "numpy.array(x)", "detach": "smelt.stop_gradient(x)", "clone": "smelt.array(x)",
-        "data": "x itself, or smelt.stop_gradient(x)", "cpu": _DEVICE, "cuda": _DEVICE, "is_cuda": "x.device",
+        "data": "x itself, or smelt.stop_gradient(x)", **dict.fromkeys(("cpu", "cuda"), _DEVICE), "is_cuda": "x.device",
         "to": "x.astype(dtype); what is computed under `with smelt.stream(device):` is on that device",
         "type": "x.astype(dtype)", "type_as": "x.astype(y.dtype)", "float": "x.astype(smelt.float32)",
         "double": "x.astype(smelt.float64)", "half": "x.astype(smelt.float16)", "long": "x.astype(smelt.int64)",

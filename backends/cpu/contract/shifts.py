@@ -17,7 +17,7 @@ from smelt.ir.scalar_emitter import made_from
 from ..kernel import CpuKernel
 
 #: Floats hold all integers of so many bits; conversions are of signed words.
-DIGITS, WORD = 24, 31
+DIGITS, WORD = 24, 32 - 1
 
 
 def unshifted(k: CpuKernel, x: Scalar) -> tuple[Scalar, int]:
