@@ -74,7 +74,7 @@ def build_short_rows(
     if not loops or len(spaces) != 1 or is_line(plan):
         return None
     inner = fuse_variables(plan.spaces[next(iter(spaces))], plan.uses)
-    if len(inner) != 1:
+    if len(inner) != 1 or inner[0].extent < SHORTEST_RESULTS:
         return None
     lane, outer, length = loops[-1], loops[:-1], inner[0].extent
     rows = max(FEWEST_ROWS, BLOCK // length // LANES * LANES)

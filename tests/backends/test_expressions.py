@@ -12,6 +12,8 @@ import smelt
 from smelt.backends.contraction import Product
 from smelt.backends.cpu.contract import build, dots, expressions
 
+from ..spies import calls_of
+
 FORMATS = [("affine", group, bits) for bits in (1, 2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
 FORMATS += [("mxfp4", 32, 4), ("mxfp8", 32, 8), ("nvfp4", 16, 4)]
 
@@ -26,15 +28,7 @@ def checked() -> Iterator[None]:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[Product]:
     """Products that took this kernel."""
-    found: list[Product] = []
-    original = expressions.build_expressions
-
-    def build_expressions(module: Any, name: str, product: Product) -> Any:
-        found.append(product)
-        return original(module, name, product)
-
-    monkeypatch.setattr(build, "build_expressions", build_expressions)
-    return found
+    return calls_of(monkeypatch, build, "build_expressions", lambda arguments, result: arguments[-1])
 
 
 def _float64(x: smelt.array) -> np.ndarray:

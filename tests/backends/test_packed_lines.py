@@ -10,9 +10,10 @@ import pytest
 
 import smelt
 from smelt.backends.contraction import Product
-from smelt.backends.cpu.contract import build, packed_lines, tables
+from smelt.backends.cpu.contract import build, tables
 from smelt.ir.settings import override
 
+from ..spies import calls_of
 from .test_expressions import FORMATS, _agree, _float64
 
 
@@ -26,15 +27,7 @@ def checked() -> Iterator[None]:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[Product]:
     """Products that took this kernel."""
-    found: list[Product] = []
-    original = packed_lines.build_packed_lines
-
-    def build_packed_lines(module: Any, name: str, product: Product) -> Any:
-        found.append(product)
-        return original(module, name, product)
-
-    monkeypatch.setattr(build, "build_packed_lines", build_packed_lines)
-    return found
+    return calls_of(monkeypatch, build, "build_packed_lines", lambda arguments, result: arguments[-1])
 
 
 def _random(seed: int, *shape: int, dtype: Any = smelt.float32) -> smelt.array:
