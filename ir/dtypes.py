@@ -153,7 +153,16 @@ def by_name(name: str) -> DType:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise DTypeError(f"unknown dtype {shown(name)}; smelt has {', '.join(d.name for d in ALL)}") from None
+        meant = f"; NumPy's {name} is {known}" if (known := _numpys(name)) in _BY_NAME else ""
+        raise DTypeError(f"unknown dtype {shown(name)}{meant}; smelt has {', '.join(d.name for d in ALL)}") from None
+
+
+def _numpys(name: str) -> str:
+    """What NumPy calls a dtype in full; "" where it knows none."""
+    try:
+        return np.dtype(name).name
+    except Exception:  # whatever its parser makes of a text
+        return ""
 
 
 def by_mlir(spelling: str) -> DType:
@@ -190,7 +199,9 @@ def of(x: Any) -> DType:
     except DTypeError:
         raise
     except Exception:  # whatever an object does when NumPy asks it
-        raise DTypeError(f"{shown(x)} is not a dtype; smelt has {', '.join(d.name for d in ALL)}") from None
+        sizes = x if type(x) in (tuple, list) else (x,)
+        hint = ", and the sizes of a shape are one tuple" if all(isinstance(n, (int, np.integer)) for n in sizes) else ""
+        raise DTypeError(f"{shown(x)} is not a dtype{hint}; smelt has {', '.join(d.name for d in ALL)}") from None
 
 
 _KIND_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}

@@ -108,6 +108,16 @@ def test_full():
         creation.ones(2, "float7")
 
 
+def test_what_is_no_dtype_is_told_what_it_may_be():
+    for call in (lambda: smelt.zeros(2, 3), lambda: smelt.random.normal(smelt.random.key(0), (2, 3))):
+        with pytest.raises(DTypeError, match="is not a dtype, and the sizes of a shape are one tuple; smelt has"):
+            call()
+    with pytest.raises(DTypeError, match="unknown dtype 'f4'; NumPy's f4 is float32; smelt has"):
+        smelt.arange(3, dtype="f4")
+    with pytest.raises(DTypeError, match="unknown dtype 'datetime64'; smelt has"):
+        smelt.arange(3, dtype="datetime64")
+
+
 @pytest.mark.parametrize("arguments", [(3,), (3, 4), (3, 4, 1), (4, 3, -2), (0,), (3, None, 9)], ids=repr)
 def test_eye_and_tri(arguments):
     same(creation.eye(*arguments), np.eye(*arguments, dtype=np.float32))
