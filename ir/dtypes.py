@@ -200,7 +200,8 @@ def of(x: Any) -> DType:
         raise
     except Exception:  # whatever an object does when NumPy asks it
         sizes = x if type(x) in (tuple, list) else (x,)
-        hint = ", and the sizes of a shape are one tuple" if all(isinstance(n, (int, np.integer)) for n in sizes) else ""
+        is_shape = all(isinstance(n, (int, np.integer)) for n in sizes)
+        hint = ", and the sizes of a shape are one tuple" if is_shape else ""
         raise DTypeError(f"{shown(x)} is not a dtype{hint}; smelt has {', '.join(d.name for d in ALL)}") from None
 
 
