@@ -36,8 +36,8 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
 
 
-#: Elements from which on sums of short rows are worth a loop of their own, and the most in what is short.
-_LEAST, _SHORT = 2048, 7
+#: Elements from which on sums of short rows are worth a loop of their own; the most in a row, and the most columns.
+_LEAST, _SHORT, _COLUMNS = 2048, 127, 64
 
 
 def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
@@ -53,7 +53,7 @@ def _row_sums(x: np.ndarray, axes: Ints) -> np.ndarray | None:
     """Sums of short rows, or of rows before an axis of few elements; None where it is neither."""
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
-    is_short = columns <= _SHORT if columns > 1 else 1 < n <= _SHORT
+    is_short = columns <= _COLUMNS if columns > 1 else 1 < n <= _SHORT
     if not is_short or end - first != len(axes) or x.dtype.kind not in "iuf" or x.dtype.itemsize not in (4, 8):
         return None
     if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):

@@ -13,10 +13,13 @@ from smelt.ir.settings import override
 pytestmark = pytest.mark.host("about NumPy's sums")
 
 SHAPES = [
-    *[((700, n), (1,)) for n in range(1, 10)],
-    *[((3000, k), (0,)) for k in range(1, 10)],
-    *[((30, 50, k), (1,)) for k in (2, 3, 7, 8)],
+    *[((700, n), (1,)) for n in (*range(1, 19), 63, 64, 65, 126, 127, 128, 129)],
+    *[((3000, k), (0,)) for k in (*range(1, 19), 31, 32, 47, 63, 64, 65)],
+    *[((30, 50, k), (1,)) for k in (2, 3, 7, 8, 15, 33, 64)],
     ((20, 30, 2, 3), (2, 3)),
+    ((20, 30, 4, 5), (2, 3)),
+    ((20, 30, 4, 5), (1,)),
+    ((20, 9, 7, 30), (1, 2)),
     ((20, 30, 2, 2), (1, 2)),
     ((20, 30, 2, 2), (1, 3)),
     ((20, 30, 2, 2), (0, 1)),
@@ -40,7 +43,7 @@ def test_they_are_numpys(dtype: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     x, out = np.ones((100, 2), np.float32), np.empty(100, np.float32)
     assert loops.row_sums is not None
-    for arguments in ((x, out[:99], True, 2, 1), (x, out, True, 3, 1), (x, out, True, 2, 8), (x, out, True, 0, 1)):
+    for arguments in ((x, out[:99], True, 2, 1), (x, out, True, 3, 1), (x, out, True, 2, 65), (x, out, True, 128, 1), (x, out, True, 0, 1)):
         with pytest.raises(ValueError, match="short rows"):
             loops.row_sums(*arguments)
     with pytest.raises(ValueError, match="short rows"):
