@@ -43,9 +43,9 @@ def test_they_are_numpys(dtype: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     x, out = np.ones((100, 2), np.float32), np.empty(100, np.float32)
     assert loops.row_sums is not None
-    for arguments in ((x, out[:99], True, 2, 1), (x, out, True, 3, 1), (x, out, True, 2, 65), (x, out, True, 128, 1), (x, out, True, 0, 1)):
+    for count, *sizes in ((99, 2, 1), (100, 3, 1), (100, 2, 65), (100, 128, 1), (100, 0, 1)):
         with pytest.raises(ValueError, match="short rows"):
-            loops.row_sums(*arguments)
+            loops.row_sums(x, out[:count], True, *sizes)
     with pytest.raises(ValueError, match="short rows"):
         loops.row_sums(x.astype(np.float16), out, True, 2, 1)
     assert reduce._row_sums(x[::2], (1,)) is None
