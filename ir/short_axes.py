@@ -1,7 +1,7 @@
-"""Elementwise functions of NumPy on arrays whose last axis is short and repeats itself differently in each of them.
+"""Functions of NumPy on arrays with short rows, with each of which it begins anew.
 
-``p[:, None] - p`` of points of a plane has rows of two elements, and NumPy begins anew with each row. Column by column
-it begins as often as a row has elements.
+``p[:, None] - p`` of points of a plane has rows of two elements. Column by column it begins as often as a row has
+elements. So do reductions whose order does not matter; those of many rows of few elements to one go by halves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from .aval import Aval
 
 #: Elements of a result from which on that is looked at, and of a row at most.
 LEAST, MOST = 8192, 4
+#: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
+LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
 
 def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval) -> Callable[..., Any]:
@@ -57,3 +59,36 @@ def _goes_on(x: np.ndarray, shape: tuple[int, ...]) -> bool:
     if x.size == 1:
         return True
     return x.shape[-2:] == shape[-2:] and x.strides[-2] == x.shape[-1] * x.strides[-1]
+
+
+def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """``ufunc.reduce(x, axes)`` of a function that takes elements in any order, as extrema do: of two zeros it may give
+    the other one."""
+    first, end = min(axes, default=0), max(axes, default=-1) + 1
+    is_plain = x.dtype.kind in "biuf" and x.dtype != np.float16 and x.flags.c_contiguous
+    if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:
+        n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
+        if columns == 1 and 1 < n <= MOST_REDUCED:
+            return _along(ufunc, x.reshape(*x.shape[:first], *x.shape[end:], n))
+        if columns > 1 and n > 1 and columns * x.itemsize <= MOST_BYTES:
+            return _down(ufunc, x.reshape(-1, n, columns)).reshape(*x.shape[:first], *x.shape[end:])
+    found: np.ndarray = ufunc.reduce(x, axes)
+    return found
+
+
+def _along(ufunc: np.ufunc, x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = ufunc(x[..., 0], x[..., 1])
+    for k in range(2, x.shape[-1]):
+        ufunc(found, x[..., k], out=found)
+    return found
+
+
+def _down(ufunc: np.ufunc, x: np.ndarray) -> np.ndarray:
+    """The middle axis, halved until one element of it is left."""
+    while (n := x.shape[1]) > 1:
+        half = n // 2
+        found = ufunc(x[:, :half], x[:, half : 2 * half])
+        if n % 2:
+            ufunc(found[:, 0], x[:, -1], out=found[:, 0])
+        x = found
+    return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from ..op import (
     only,
 )
 from ..scalar import Scalar, ScalarBuilder
+from ..short_axes import reduced
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -140,6 +142,9 @@ class ReduceProd(Reduction, name="reduce_prod"):
         return k.mul_reassociating(x, y)
 
 
+_max, _min = functools.partial(reduced, np.maximum), functools.partial(reduced, np.minimum)
+
+
 class _Extremum(Reduction):
     """Maximum or minimum: NaN if there is one; ties share the derivative equally."""
 
@@ -170,10 +175,10 @@ class ReduceMax(_Extremum, name="reduce_max"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.max(x, axis=axes)
+        return _max(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(np.maximum.reduce, (axes,))
+        return HostCall(_max, (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
@@ -193,10 +198,10 @@ class ReduceMin(_Extremum, name="reduce_min"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.min(x, axis=axes)
+        return _min(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(np.minimum.reduce, (axes,))
+        return HostCall(_min, (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
@@ -231,7 +236,7 @@ class ReduceAll(Reduction, name="reduce_all"):
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.all(x, axis=axes)
+        return reduced(np.logical_and, x, axes)
 
     def identity(self, dtype: DType) -> float:
         return True
@@ -252,7 +257,7 @@ class ReduceAny(Reduction, name="reduce_any"):
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.any(x, axis=axes)
+        return reduced(np.logical_or, x, axes)
 
     def identity(self, dtype: DType) -> float:
         return False

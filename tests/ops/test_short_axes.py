@@ -75,3 +75,48 @@ def test_each_way_gives_them(tier: str) -> None:
     plain = points[:, None] - points
     wanted = np.where(plain > 0.5, plain / weights[..., None], plain * 2)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+REDUCED = [
+    *[((700, n), (1,)) for n in (1, 2, 3, 8, 15, 16, 17)],
+    *[((3000, k), (0,)) for k in (1, 2, 3, 8, 31, 64, 65)],
+    *[((41, n, k), (1,)) for n in (2, 3, 50) for k in (2, 7, 33)],
+    ((20, 30, 2, 3), (2, 3)),
+    ((20, 30, 2, 3), (1, 2)),
+    ((20, 30, 2, 3), (1, 3)),
+    ((20, 30, 2, 3), (0, 1)),
+    ((40, 60), ()),
+    ((40, 60), (0, 1)),
+    ((3000, 0), (0,)),
+    ((5, 3), (0,)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint32", "int64", "bool", "complex64"])
+@pytest.mark.parametrize("ufunc", [np.maximum, np.minimum, np.logical_or, np.logical_and], ids=lambda u: u.__name__)
+def test_reductions_in_any_order_are_numpys(ufunc: np.ufunc, dtype: str) -> None:
+    """But for the sign of zeros, and the bits of NaNs."""
+    rng = np.random.default_rng(0)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0])
+    for shape, axes in REDUCED:
+        x = rng.uniform(0, 100, shape)
+        with_special = np.where(rng.random(shape) < 0.05, special[rng.integers(0, 5, shape)], x - 50)
+        with np.errstate(all="ignore"):
+            kinds = [x.astype(dtype), (x < 3).astype(dtype), np.ones(shape[::-1], dtype).T]
+            kinds += [with_special.astype(dtype)] if dtype.startswith("float") else []
+            for given in kinds:
+                before = given.copy()
+                found, want = short_axes.reduced(ufunc, given, axes), ufunc.reduce(given, axes)
+                np.testing.assert_array_equal(found, want, strict=True)
+                np.testing.assert_array_equal(given, before)
+                assert not np.shares_memory(found, given)
+
+
+@pytest.mark.parametrize("tier", ["ops", "strided", "program"])
+def test_extrema_of_short_rows_each_way(tier: str) -> None:
+    x = np.random.default_rng(0).normal(size=(900, 3, 6)).astype(np.float32)
+    x[5, 1, 2] = np.nan
+    with override(tier=tier):
+        y = smelt.array(x)
+        for found, want in ((y.max(-1), x.max(-1)), (y.min(1), x.min(1)), ((y > 2).any(0), (x > 2).any(0))):
+            np.testing.assert_array_equal(np.array(found), want)
