@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir.builder import Value
@@ -52,9 +53,7 @@ def reduce_of_transpose(b: PatternBuilder, at: Site) -> Value | None:
     permutation, axes = inner.attrs["permutation"], at.attrs["axes"]
     source = tuple(sorted(permutation[a] for a in axes))
     (reduced,) = b.emit(at.op, inner.operands, {**at.attrs, "axes": source})
-    order = [p for a, p in enumerate(permutation) if a not in axes]
-    ranks = sorted(order)
-    return b.transpose(reduced, permutation=tuple(ranks.index(p) for p in order)) if order else reduced
+    return _transposed(b, reduced, [p for a, p in enumerate(permutation) if a not in axes])
 
 
 @pattern(kind="arg_reduction")
@@ -65,9 +64,13 @@ def place_in_transpose(b: PatternBuilder, at: Site) -> Value | None:
         return None
     permutation, axis = inner.attrs["permutation"], at.attrs["axis"]
     (found,) = b.emit(at.op, inner.operands, {"axis": permutation[axis]})
-    order = [p for a, p in enumerate(permutation) if a != axis]
+    return _transposed(b, found, [p for a, p in enumerate(permutation) if a != axis])
+
+
+def _transposed(b: PatternBuilder, x: Value, order: Sequence[int]) -> Value:
+    """A value whose axes stand for some of an operand's, in the order of these."""
     ranks = sorted(order)
-    return b.transpose(found, permutation=tuple(ranks.index(p) for p in order)) if order else found
+    return b.transpose(x, permutation=tuple(ranks.index(p) for p in order)) if order else x
 
 
 #: Elementwise ops between transposes and a reduction, at most.

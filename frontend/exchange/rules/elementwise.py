@@ -165,17 +165,18 @@ def bits_of(x: array, kind: DType) -> array:
 
 @rule("stablehlo.shift_right_logical", elementwise=True)
 def _shift_right_logical(call: Call) -> array:
-    x, y = together(call.operands)
-    kind = unsigned(x.dtype)
-    found = apply("right_shift", bits_of(x, kind), bits_of(y, kind))
-    return bits_of(found, x.dtype)
+    return _shifted_right(call, unsigned)
 
 
 @rule("stablehlo.shift_right_arithmetic", elementwise=True)
 def _shift_right_arithmetic(call: Call) -> array:
     """The first bit is the sign, also of unsigned integers."""
+    return _shifted_right(call, signed)
+
+
+def _shifted_right(call: Call, kind_of: Callable[[DType], DType]) -> array:
     x, y = together(call.operands)
-    kind = signed(x.dtype)
+    kind = kind_of(x.dtype)
     found = apply("right_shift", bits_of(x, kind), bits_of(y, kind))
     return bits_of(found, x.dtype)
 
