@@ -110,7 +110,7 @@ FAULTS = (
     # Passes
     _fault("reduce-of-transpose", "a reduction of a transpose loses the permutation",
            "passes/simplify/patterns_reduce.py",
-           "return b.transpose(reduced, permutation=tuple(ranks.index(p) for p in order)) if order else reduced",
+           "return _transposed(b, reduced, [p for a, p in enumerate(permutation) if a not in axes])",
            "return b.reshape_to(reduced, at.shape)",
            "tests/passes_py/test_patterns.py", "tests/passes_py", "tests/test_lit.py"),
     _fault("concatenate-stride", "slices of different stride are joined", "passes/simplify/patterns_movement.py",
