@@ -347,11 +347,17 @@ def _translated(text: str, aligned: bool) -> tuple[str, dict[str, Entry]]:
     return "".join(each(part) for part in re.split(r"(?=\bextern \"C\"|\bkernel\b)", body)), found.entries
 
 
+#: Several components of a vector by their names.
+_SWIZZLE = re.compile(r"(?:\.|->)\s*(?:[xyzw]{2,4}|[rgba]{2,4})\b")
+
+
 def _source(
     body: str, entries: Iterable[Entry], threads: Mapping[str, Size], dispatched: bool = False, aligned: bool = False
 ) -> str:
     # CUDA's own global functions would make unqualified names ambiguous: declarations nearer win.
     out = ['#define SMELT_ALIGNED\n#define SMELT_LOADED asm volatile("" ::: "memory");\n'] if aligned else []
+    if not _SWIZZLE.search(body):
+        out.append("#define SMELT_WITHOUT_SWIZZLES\n")
     out += [
         '#include <metal_stdlib>\nnamespace smelt_text { SMELT_SAME_FUNCTIONS\n#line 1 "kernel.metal"\n',
         body,

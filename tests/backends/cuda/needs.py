@@ -18,7 +18,8 @@ def _works(load: object) -> bool:
     return True
 
 
-needs_nvrtc = pytest.mark.skipif(not _works(nvrtc_library), reason="NVRTC is not installed")
+NVRTC_IS_HERE = _works(nvrtc_library)
+needs_nvrtc = pytest.mark.skipif(not NVRTC_IS_HERE, reason="NVRTC is not installed")
 needs_gpu = pytest.mark.skipif(not _works(driver.enter), reason="there is no NVIDIA GPU")
 needs_cublas = pytest.mark.skipif(libraries.load("cublasLt") is None, reason="cuBLASLt is not installed")
 needs_cudnn = pytest.mark.skipif(

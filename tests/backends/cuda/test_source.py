@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.backends.cuda.source import _copied_meanwhile, _loops
+from smelt.backends.cuda.compiler import compile_cubin
+from smelt.backends.cuda.source import _copied_meanwhile, _loops, cuda_source
+
+from .needs import NVRTC_IS_HERE
 
 COPY = "*(threadgroup float4*)(tile + at) = *(device const float4*)(source + at);"
 
@@ -45,3 +48,20 @@ def test_barriers_wait_for_copies_that_a_loop_brings(around: tuple[str, ...], wa
     assert half == len(opening) and ("copy_meanwhile" in found) == waits
     assert ("await_copies(), threadgroup_barrier(" in found) == waits
     assert waits or found == text
+
+
+@pytest.mark.parametrize("statement, has_some", [
+    ("out[i] = v[0] + v.x;", False), ("out[i] = v.w;", False), ("out[i] = v.xy[1];", True), ("v.zw = v.xx;", True),
+    ("out[i] = v\n        .bgra[0];", True), ("out[i] = float4(v).yzx[1];", True),
+    ("out[i] = (&v)->xy[0];", True),
+])  # fmt: skip
+def test_headers_have_swizzles_where_a_text_has_some(statement: str, has_some: bool) -> None:
+    lines = "    float4 v = float4(out[i]);", f"    {statement}", "}"
+    text = "\n".join([
+        "#include <metal_stdlib>", "using namespace metal;",
+        "kernel void f(device float* out [[buffer(0)]], uint i [[thread_position_in_grid]]) {", *lines,
+    ])  # fmt: skip
+    source, _ = cuda_source(text)
+    assert ("#define SMELT_WITHOUT_SWIZZLES" not in source) == has_some
+    if NVRTC_IS_HERE:
+        compile_cubin(source)

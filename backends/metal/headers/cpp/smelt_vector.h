@@ -61,10 +61,17 @@ template <class A, class B> using common_vector = typename CommonVector<A, B>::t
 #define SMELT_FROM2(x, y, z, w, a, i) SMELT_FROM(SMELT_EACH2_A, SMELT_EACH2_B, SMELT_EACH2_C, x, y, z, w, a, i)
 #define SMELT_FROM3(x, y, z, w, a, i) SMELT_FROM(SMELT_EACH3_A, SMELT_EACH3_B, SMELT_EACH3_C, x, y, z, w, a, i)
 #define SMELT_FROM4(x, y, z, w, a, i) SMELT_FROM(SMELT_EACH4_A, SMELT_EACH4_B, SMELT_EACH4_C, x, y, z, w, a, i)
+// Half of what a short kernel takes to compile are these; who knows that its text has none does without.
+#ifdef SMELT_WITHOUT_SWIZZLES
+#define SMELT_SWIZZLES2(x, y, z, w)
+#define SMELT_SWIZZLES3(x, y, z, w)
+#define SMELT_SWIZZLES4(x, y, z, w)
+#else
 #define SMELT_SWIZZLES2(x, y, z, w) SMELT_FROM2(x, y, z, w, x, 0) SMELT_FROM2(x, y, z, w, y, 1)
 #define SMELT_SWIZZLES3(x, y, z, w) SMELT_FROM3(x, y, z, w, x, 0) SMELT_FROM3(x, y, z, w, y, 1) SMELT_FROM3(x, y, z, w, z, 2)
 #define SMELT_SWIZZLES4(x, y, z, w) \
   SMELT_FROM4(x, y, z, w, x, 0) SMELT_FROM4(x, y, z, w, y, 1) SMELT_FROM4(x, y, z, w, z, 2) SMELT_FROM4(x, y, z, w, w, 3)
+#endif
 
 #ifdef SMELT_CUDA
 namespace smelt {
