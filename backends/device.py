@@ -130,6 +130,8 @@ class Device:
         languages: what launches a kernel that a user has written, by its language.
         strided: how kernels for all sizes run on arrays in its own memory; None where there are none.
         portable: makes bytes of its programs and programs of bytes, for other processes; None where that cannot be.
+        warm: makes ready what its first program waits for, in another thread, where the interpreter's lock is hardly
+            held for it; None: there is nothing.
         missing: why it is not here; empty where it is.
         details: what is known of the machine, by name.
 
@@ -160,6 +162,7 @@ class Device:
     languages = _Part["Mapping[str, Any]"]()
     strided = _Part["StridedKernels | None"]()
     portable = _Part["Portable | None"]()
+    warm = _Part["Callable[[], None] | None"]()
     missing = _Part[str]()
     details = _Part["Callable[[], dict[str, str | int]]"]()
 
@@ -182,6 +185,7 @@ class Device:
         languages: Mapping[str, Lazy | Callable[..., Any]] | None = None,
         strided: StridedKernels | Lazy | None = None,
         portable: Portable | Lazy | None = None,
+        warm: Callable[[], None] | Lazy | None = None,
         missing: str = "",
         details: Callable[[], dict[str, str | int]] | Lazy = dict,
     ):
@@ -197,7 +201,7 @@ class Device:
             "pipeline": pipeline, "executable": executable, "memory": memory, "target": target, "kind": kind,
             "rank": rank, "interprets": interprets, "tiers": tiers, "compiling": compiling, "modules": modules,
             "stages": stages, "lower": lower, "languages": languages, "strided": strided, "portable": portable,
-            "missing": missing, "details": details,
+            "warm": warm, "missing": missing, "details": details,
         }  # fmt: skip
         for field, types in _TYPES.items():
             if not isinstance(given[field], types):

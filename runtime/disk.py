@@ -4,7 +4,8 @@ An entry is a file of its own, called by its key: a mark, a checksum of key and 
 under another name, flushed to the disk and moved into place in one step, so whoever reads sees all of it or nothing,
 whenever a writer dies. What is damaged, or was put under another key, does not pass the checksum and is deleted.
 Entries are machine code, so only files and folders are trusted that belong to this user and that nobody else can
-write; links are not followed. Beyond `settings.cache_disk_bytes` the entries used least recently are deleted.
+write; links are not followed. Beyond `settings.cache_disk_bytes` the entries used least recently are deleted: looked at
+is the whole folder then, so not for each entry that is written.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ ABANDONED_SECONDS = 600
 #: An entry has no more bytes.
 MOST_BYTES = 1 << 30
 _UNTRUSTED = stat.S_IWGRP | stat.S_IWOTH
+#: Entries that a process writes before it looks at the folder again, in which others write as well; and the part of
+#: what may be there that is free after entries were deleted.
+PUTS, FREE = 32, 16
 
 
 class Entry(NamedTuple):
@@ -52,6 +56,8 @@ class DiskCache:
 
     def __init__(self) -> None:
         self.hits = self.misses = self.writes = self.damaged = 0
+        self._swept: tuple[str | None, int] | None = None  #: the folder and the bound that were looked at last
+        self._room = self._puts = 0  #: bytes and entries that may be written before the next time
 
     def get(self, key: str) -> bytes | None:
         """The content under `key`, or None."""
@@ -103,8 +109,17 @@ class DiskCache:
                     os.unlink(temporary, dir_fd=folder)
                 return False
             self.writes += 1
-            _sweep(folder, settings.cache_disk_bytes)
+            self._bound(folder, len(content) + _HEADER.size)
         return True
+
+    def _bound(self, folder: int, written: int) -> None:
+        """Keep the folder within its bound, after so many bytes more."""
+        most = settings.cache_disk_bytes
+        self._room -= written
+        self._puts -= 1
+        if self._swept != (_place(), most) or self._room < 0 or self._puts < 0:
+            self._room = most - _sweep(folder, most)
+            self._swept, self._puts = (_place(), most), PUTS
 
     @staticmethod
     def _write(folder: int, temporary: str, key: str, content: bytes) -> None:
@@ -212,12 +227,14 @@ def _entries(folder: int) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.used)
 
 
-def _sweep(folder: int, most: int, abandoned: float = ABANDONED_SECONDS) -> None:
-    """Delete what was used least recently beyond `most` bytes, and what dead writers have left."""
+def _sweep(folder: int, most: int, abandoned: float = ABANDONED_SECONDS) -> int:
+    """Delete what was used least recently, if there are more than `most` bytes, and what dead writers have left; how
+    many bytes there are then."""
     entries = _entries(folder)
     total = sum(entry.nbytes for entry in entries)
+    wanted = most if total <= most else most - most // FREE
     for entry in entries:
-        if total <= most:
+        if total <= wanted:
             break
         with contextlib.suppress(OSError):
             os.unlink(entry.name, dir_fd=folder)
@@ -228,3 +245,4 @@ def _sweep(folder: int, most: int, abandoned: float = ABANDONED_SECONDS) -> None
                 is_left = file.name.startswith(".") and not file.name.endswith(SUFFIX)
                 if is_left and time.time() - file.stat(follow_symlinks=False).st_mtime >= abandoned:
                     os.unlink(file.name, dir_fd=folder)
+    return total

@@ -51,8 +51,9 @@ def driver_library() -> Any:
         raise DeviceError(f"there is no NVIDIA driver: {error}") from None
 
 
-#: Which GPU this process uses, and what else than launches may fail while they are waited for: functions that raise.
-_ordinal = 0
+#: Which GPU this process uses, whether it does so already, and what else than launches may fail while they are waited
+#: for: functions that raise.
+_ordinal, _is_entered = 0, False
 checks: list[Callable[[], None]] = []
 
 
@@ -75,7 +76,7 @@ def choose(number: int) -> None:
     if number != _ordinal:
         if not 0 <= number < count():
             raise DeviceError(f"there is no GPU of number {number}; there are {count()}")
-        if _context.cache_info().currsize:
+        if _is_entered:
             raise DeviceError(
                 f"this process uses GPU {_ordinal} already, and cannot use GPU {number}: choose it before"
             )
@@ -83,23 +84,30 @@ def choose(number: int) -> None:
 
 
 @functools.cache
-def _context() -> tuple[ctypes.c_void_p, int]:
-    """The GPU's context, and the process that has it."""
+def _context(number: int) -> tuple[ctypes.c_void_p, int]:
+    """A GPU's context, and the process that has it."""
     call("cuInit", 0)
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    call("cuDeviceGet", ctypes.byref(device), _ordinal)
+    call("cuDeviceGet", ctypes.byref(device), number)
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
     return context, os.getpid()
 
 
+def warm() -> None:
+    """Makes the GPU's context, for `enter` to find; another GPU may still be chosen. Raises DeviceError as `enter`."""
+    _context(_ordinal)
+
+
 def is_forked() -> bool:
     """Whether the GPU's context is another process's, of which this one was forked: it has nothing to give back."""
-    return bool(_context.cache_info().currsize) and _context()[1] != os.getpid()
+    return _is_entered and _context(_ordinal)[1] != os.getpid()
 
 
 def enter() -> None:
     """Makes the GPU's context that of the calling thread. Raises DeviceError where there is no GPU."""
-    context, process = _context()
+    global _is_entered
+    context, process = _context(_ordinal)
+    _is_entered = True
     if process != os.getpid():
         raise DeviceError(
             "a process that was forked cannot use the GPU of its parent: let multiprocessing start processes by spawn"

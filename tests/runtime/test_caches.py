@@ -42,6 +42,7 @@ KEPT = {
     "backends/cuda/collectives.py _lost": "one",
     "backends/cuda/driver.py checks": "one",
     "ir/locks.py _loaded": "the modules of the package",
+    "runtime/warming.py _threads": "the devices there are",
     "passes/driver.py _parsed": "64 pipelines",
     "passes/kernels/place.py libraries": "the devices there are",
     "frontend/distributed/mpi.py _pending": "messages that are under way",
@@ -110,6 +111,7 @@ KEPT = {
 FUNCTIONS = {
     "backends/cpu/hasty.py _annotation": "two kinds of loops",
     "backends/cpu/jit.py _manager": "two pipelines",
+    "backends/cuda/driver.py _context": "the GPUs there are",
     "backends/cuda/transfers.py ring": "two ways",
     "frontend/distributed/collectives.py _message_rule": "32,768 orders of derivatives of two kinds to each process",
     "frontend/distributed/collectives.py _rule": "five collectives of each group",

@@ -20,7 +20,7 @@ from smelt.ir.custom_call import Target, register_target
 from smelt.ir.settings import override
 from smelt.lazy.evaluate import executables
 from smelt.runtime import kept
-from smelt.runtime.disk import DiskCache, disk
+from smelt.runtime.disk import PUTS, DiskCache, disk
 
 pytestmark = pytest.mark.skipif(not objects.supported(), reason="no objects are loaded on this machine")
 
@@ -293,6 +293,24 @@ def test_what_was_used_least_recently_goes_first(folder: Path) -> None:
     cache.put("more", b"")
     assert not (folder / ".1-left").exists()  # a writer that died has left it
     assert cache.clear() == 5 and not list(folder.iterdir())
+
+
+def test_not_every_entry_looks_at_the_whole_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And yet there are hardly more bytes than there may be, whoever writes them."""
+    cache = DiskCache()
+    scans: list[Any] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: scans.append(path) or scandir(path))
+    for i in range(PUTS):
+        assert cache.put(f"{i:02}", bytes(100))
+    assert len(scans) == 2  # at the first: entries, and what dead writers left
+    other, bound = DiskCache(), sum(file.stat().st_size for file in folder.iterdir()) * 2
+    with override(cache_disk_bytes=bound):
+        for i in range(PUTS * 4):
+            assert (cache if i % 3 else other).put(f"more{i:03}", bytes(100))
+            there = sum(file.stat().st_size for file in folder.iterdir())
+            assert there <= bound + PUTS * 200  # those that one of them has not seen yet
+    assert cache.get(f"more{PUTS * 4 - 1:03}") is not None and cache.get("00") is None
 
 
 def test_sources_that_changed_since_they_were_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

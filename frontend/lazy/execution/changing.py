@@ -15,7 +15,7 @@ from smelt.ir import profiling
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
-from smelt.runtime import Buffer, Device, LruCache
+from smelt.runtime import Buffer, Device, LruCache, warming
 from smelt.runtime.compile import is_loaded
 
 from ..graph import APPLY, GraphFunction, Node, RecordedNode, callees
@@ -24,8 +24,10 @@ from .device_plan import DevicePlan
 from .work import work
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
-#: kernels of a plan, several at once; and before any was, to load the compiler and the device's libraries besides.
-PATIENCE, FIRST = 0.3, 1.5
+#: kernels of a plan, several at once; and before any was, to load the compiler besides.
+PATIENCE, FIRST = 0.3, 0.6
+#: Those after which another thread gets the device ready (`Device.warm`).
+READY = 0.1
 #: Processor seconds that a plan of new sizes takes for each op: what takes less on the host stays there.
 OP = 2e-5
 #: The part of what a device needs for a plan that a program would save, and the longest time between two runs that is
@@ -42,10 +44,11 @@ class Met:
         may_have_program: whether one of them may have a program, in this process or on disk.
     """
 
-    __slots__ = ("is_on_device", "least", "may_have_program", "spent")
+    __slots__ = ("_is_near", "is_on_device", "least", "may_have_program", "spent")
 
     def __init__(self) -> None:
         self.spent, self.least, self.is_on_device, self.may_have_program = 0.0, float("inf"), False, True
+        self._is_near = False  #: the device has been told to get ready
 
     def took(self, seconds: float) -> None:
         """One of them has run on the host."""
@@ -55,9 +58,17 @@ class Met:
     def moves(self, order: Sequence[Node], device: Device) -> bool:
         """Whether they had better run on the device from now on. `order`: one of them."""
         expected = self.least if self.spent else tiers.op_by_op_seconds(order)
-        if self.spent + expected >= (PATIENCE if is_loaded(device) else FIRST):
-            self.is_on_device = expected >= OP * tiers.count(order) and work(order) >= settings.small_work
+        taken = self.spent + expected
+        if not self._is_near and taken >= READY and self._pays(expected, order):
+            self._is_near = True
+            warming.begin(device)
+        if taken >= (PATIENCE if is_loaded(device) else FIRST):
+            self.is_on_device = self._pays(expected, order)
         return self.is_on_device
+
+    @staticmethod
+    def _pays(expected: float, order: Sequence[Node]) -> bool:
+        return expected >= OP * tiers.count(order) and work(order) >= settings.small_work
 
 
 class Timed:

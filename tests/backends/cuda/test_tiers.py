@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cuda import driver
+from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
-from smelt.lazy.execution import tiers
+from smelt.lazy.execution import changing, tiers
+from smelt.runtime import warming
 
 from .fake_driver import FakeDriver
 from .test_device import fake, gpu
@@ -118,3 +121,38 @@ def test_training_moves_between_both(fake: FakeDriver, monkeypatch: pytest.Monke
         reference = reference - 0.1 * 2 * x.T @ (x @ reference) / (rows * 4)
     np.testing.assert_allclose(np.array(w), reference, 1e-4, 1e-5)
     assert fake.launches
+
+
+def test_the_driver_is_ready_before_a_graph_moves(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And another GPU can still be chosen."""
+    driver._context.cache_clear()
+    monkeypatch.setattr(driver, "_is_entered", False)
+    monkeypatch.setattr(fake, "gpus", 2)
+    monkeypatch.setattr(changing, "FIRST", float("inf"))
+    monkeypatch.setattr(changing, "OP", 0.0)
+    x, w = numbers(9, 16), numbers(16, 16)
+    changing._met.clear()
+    smelt.eval(layer(smelt.array(x), smelt.array(w)))
+    warming.settle()
+    assert not driver._context.cache_info().currsize
+    monkeypatch.setattr(changing, "READY", 0.0)
+    smelt.eval(layer(smelt.array(x), smelt.array(w)))
+    warming.settle()
+    assert driver._context.cache_info().currsize and not fake.launches
+    monkeypatch.setattr(driver, "_ordinal", 0)
+    driver.choose(1)
+    driver.enter()
+    with pytest.raises(DeviceError, match="this process uses GPU 1 already, and cannot use GPU 0"):
+        driver.choose(0)
+
+
+def test_what_is_not_there_is_missed_by_who_needs_it(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise DeviceError("there is no NVIDIA driver")
+
+    monkeypatch.setattr(driver, "warm", gone)
+    monkeypatch.setattr(changing, "READY", 0.0)
+    monkeypatch.setattr(changing, "OP", 0.0)
+    x, w = numbers(9, 16), numbers(16, 16)
+    np.testing.assert_allclose(np.array(layer(smelt.array(x), smelt.array(w))), expected(x, w), 1e-5, 1e-6)
+    warming.settle()
