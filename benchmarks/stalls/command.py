@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,7 +130,7 @@ def disagreements(program: Program, replies: dict[str, dict[str, Any]]) -> list[
 
 def imports(python: str, package: str) -> bool:
     """Whether an interpreter is there, and has a package."""
-    if not os.path.isfile(python):
+    if shutil.which(python) is None:
         return False
     command = [python, "-c", f"import {package}"]
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL, cwd=ROOT).returncode == 0
