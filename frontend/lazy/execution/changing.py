@@ -25,7 +25,7 @@ from .work import work
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
 #: kernels of a plan, several at once; and before any was, to load the compiler besides.
-PATIENCE, FIRST = 0.3, 0.6
+PATIENCE, FIRST = 0.3, 1.0
 #: Those after which another thread gets the device ready (`Device.warm`).
 READY = 0.1
 #: Processor seconds that a plan of new sizes takes for each op: what takes less on the host stays there.
