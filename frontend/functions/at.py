@@ -12,6 +12,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, at_user_line
+from smelt.ir.keywords import explain_methods
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import word
@@ -224,3 +225,6 @@ def _numeric(x: array, value: ArrayLike, name: str) -> array:
     if x.dtype is dtypes.bool_:
         raise DTypeError(at_user_line(f"smelt: x.at[...].{name} needs numbers, x is {x.aval}"))
     return value_for(x, value)
+
+
+explain_methods(ArrayAt)

@@ -24,6 +24,7 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.flags import flag, flags_checked
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.constants import constant_array
 
@@ -597,3 +598,6 @@ bartlett = _window("bartlett", np.bartlett, "a triangle from 0 to 1 to 0", "[0, 
 hanning = _window("hanning", np.hanning, "0.5 - 0.5 cos(2πn / (M - 1))", "[0, 1, 0]")
 hamming = _window("hamming", np.hamming, "0.54 - 0.46 cos(2πn / (M - 1))", "[0.08, 1, 0.08]")
 blackman = _window("blackman", np.blackman, "0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1))", "[1]", 1)
+
+
+explain_keywords(globals())

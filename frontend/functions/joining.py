@@ -19,6 +19,7 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
@@ -314,3 +315,6 @@ def _rolled(x: array, shift: int, axis: int) -> array:
     d = x.shape[axis]
     at = -shift % d if d else 0
     return joined([piece(x, axis, at, d), piece(x, axis, 0, at)], axis) if at else x
+
+
+explain_keywords(globals())

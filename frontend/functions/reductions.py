@@ -373,7 +373,7 @@ def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     return convert(as_array(a), target)
 
 
-def _correction(name: str, ddof: int, correction: float | None) -> float:
+def correction_of(name: str, ddof: int, correction: float | None) -> float:
     if correction is None:
         return integer(name, "ddof", ddof)
     return number(name, "correction", correction)
@@ -445,7 +445,7 @@ def var(
     check_stream(stream)
     no_out("var", out)
     x = floating_in("var", a, dtype)
-    found = _variance(x, normalize_axes("var", x, axis), keepdims, _correction("var", ddof, correction))
+    found = _variance(x, normalize_axes("var", x, axis), keepdims, correction_of("var", ddof, correction))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 
@@ -476,7 +476,7 @@ def std(
     no_out("std", out)
     x = floating_in("std", a, dtype)
     axes = normalize_axes("std", x, axis)
-    found = root_of_squares(_variance(x, axes, keepdims, _correction("std", ddof, correction)))
+    found = root_of_squares(_variance(x, axes, keepdims, correction_of("std", ddof, correction)))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 

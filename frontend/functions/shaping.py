@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy import arrays
 from ..lazy.arguments import integer, word
@@ -395,3 +396,6 @@ def meshgrid(
         order[:2] = [1, 0]
     found = [to_shape(x, tuple(x.size if i == a else 1 for i in range(len(xs)))) for x, a in zip(xs, order)]
     return tuple(found) if sparse else broadcast_together("meshgrid", found)
+
+
+explain_keywords(globals())

@@ -36,6 +36,7 @@ from ..lazy.movement import (
     select,
     to_shape,
 )
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .index_functions import take_along_axis
@@ -242,7 +243,7 @@ def searchsorted(
     """
     check_stream(stream)
     word("searchsorted", "side", side, "left", "right")
-    x, v = as_array(sorted_sequence), as_array(values)
+    x, v = arrays_of(sorted_sequence, values)
     if x.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
     if sorter is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
@@ -293,3 +294,6 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Axes, *, stream: S
         found = x if found is None else add(multiply(found, extent), x)
     assert found is not None
     return found
+
+
+explain_keywords(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from smelt.ir.errors import (
     public_call,
     shown,
 )
+from smelt.ir.keywords import unexpected
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.symbolic import Symbol
@@ -76,7 +77,10 @@ class array(_Methods, Handle):
     _stack: ClassVar[Callable[[Sequence[array]], array]]  #: `smelt.stack`, attached by `methods.py`
     _exporter: ClassVar[Callable[[array], HostArray]]  #: `exports.export`, attached by `methods.py`
 
-    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
+    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None, **others: NoReturn) -> None:
+        if others:  # `keywords_explained` would be felt in each of many small arrays
+            message = unexpected(next(iter(others)), ("val", "dtype"), ("val", "dtype"))
+            raise ArgumentTypeError(at_user_line(f"smelt.array: {message}"))
         wanted = None if dtype is None else dtype_of("array", dtype)
         if isinstance(val, array) and issubclass(type(val), array):  # a stand-in of tests only says that it is one
             self._ref = apart(val._ref) if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
