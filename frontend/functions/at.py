@@ -19,7 +19,7 @@ from ..lazy.arguments import word
 from ..lazy.arrays import ArrayLike, array, broadcast_to_shape, convert, emit_elementwise, from_host, wrap
 from ..lazy.movement import filled, select, to_shape
 from ..lazy.signatures import Index
-from .indexing import index_entry, mask_of, plan_of, read, wrapped_once
+from .indexing import entries_of, index_entry, mask_of, plan_of, read, wrapped_once
 from .updating import updated, value_for
 
 __all__: list[str] = []
@@ -113,7 +113,7 @@ class ArrayAt:
         self._array, self._index = wrap(x._ref), index
 
     def __getitem__(self, index: Index) -> ArrayAt:
-        return ArrayAt(self._array, (index,))
+        return ArrayAt(self._array, (entries_of(index),))
 
     def _place(self, mode: str | None) -> Any:
         if self._index is None:

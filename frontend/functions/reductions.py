@@ -12,11 +12,19 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AxisError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    AxisError,
+    DTypeError,
+    ShapeError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
-from ..lazy.arguments import dtype_of, integer, no_out, number
+from ..lazy.arguments import dtype_of, integer, listed, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -48,7 +56,7 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
     ndim = x.ndim
     if axis is None:
         return tuple(range(ndim))
-    given: tuple[Any, ...] = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    given: tuple[Any, ...] = listed(name, "axis", axis) if isinstance(axis, (tuple, list)) else (axis,)
     found = set()
     for a in given:
         try:
@@ -374,8 +382,12 @@ def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
 
 
 def correction_of(name: str, ddof: int, correction: float | None) -> float:
+    less = integer(name, "ddof", ddof)
     if correction is None:
-        return integer(name, "ddof", ddof)
+        return less
+    if less:
+        message = f"smelt.{name}: ddof={less} and correction={shown(correction)} are two names of one; give one"
+        raise AttributeValueError(at_user_line(message))
     return number(name, "correction", correction)
 
 

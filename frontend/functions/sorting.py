@@ -11,7 +11,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import dtype_of, integer, no_out, word
+from ..lazy.arguments import dtype_of, integer, listed, no_out, word
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -135,7 +135,7 @@ def argsort(
 def _check_kth(name: str, a: ArrayLike, kth: int | Sequence[int], axis: int | None) -> None:
     x, along = _along(name, a, axis)
     size = x.shape[along]
-    for k in kth if isinstance(kth, (list, tuple)) else [kth]:
+    for k in listed(name, "kth", kth) if isinstance(kth, (list, tuple)) else [kth]:
         if not -size <= integer(name, "kth", k) < size:
             message = f"kth {shown(k)} out of range for {size} elements; a {x.aval}"
             raise AttributeValueError(at_user_line(f"smelt.{name}: {message}"))

@@ -28,7 +28,7 @@ from smelt.ir.ops.constants import constant_array
 from smelt.ir.symbolic import Symbol
 from smelt.runtime import Buffer
 
-from .arguments import dtype_of
+from .arguments import dtype_of, sequence
 from .buffer_protocol import BufferExporter
 from .core import NUMBER, connect_arrays
 from .dlpack import device_home, exported, exported_there
@@ -455,7 +455,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
             return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):
-            parts = [v if isinstance(v, array) else from_host(v) for v in val]
+            parts = [v if isinstance(v, array) else from_host(v) for v in sequence(val)]
             for i, part in enumerate(parts):
                 if part.shape != parts[0].shape:
                     shapes = f"element 0 has shape {parts[0].shape}, element {i} has {part.shape}"

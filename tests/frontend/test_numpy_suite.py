@@ -65,7 +65,7 @@ def test_as_numpy(case: int) -> None:
     ],
 )
 def test_refused(call: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="test_numpy_suite.py"):
+    with pytest.raises(error, match=r"test_numpy_suite\.py"):
         call()
 
 
