@@ -242,7 +242,9 @@ def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: Str
         return permuted(x, tuple(range(x.ndim))[::-1])
     order = many_axes("transpose", axes, x.shape)
     if len(order) != x.ndim:
-        raise ShapeError(at_user_line(f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}"))
+        hint = "; smelt.swapaxes exchanges two" if len(order) == 2 else ""
+        message = f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}{hint}"
+        raise ShapeError(at_user_line(message))
     return permuted(x, order)
 
 
