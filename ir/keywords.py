@@ -121,14 +121,21 @@ def misfit(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     known = {name: p for name, p in signature.parameters.items() if name != "self"}
     named = [name for name, p in known.items() if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if unknown := next((name for name in kwargs if name not in named), ""):
-        return unexpected(unknown, list(known), named)
-    return f"{problem}; its parameters are {', '.join(known) or 'none'}"
+        problem = _unexpected(unknown, list(known), named)
+    listed = list(known)
+    by_name = [name for name, p in known.items() if p.kind is p.KEYWORD_ONLY]
+    if by_name and not any(p.kind is p.VAR_POSITIONAL for p in known.values()):
+        listed.insert(listed.index(by_name[0]), "*")
+    return f"{problem}; its parameters are {', '.join(listed) or 'none'}"
 
 
 def unexpected(unknown: str, known: Sequence[str], named: Sequence[str]) -> str:
     """What is wrong with a keyword that is none of the `known` parameters, or none of those that are `named`."""
-    problem = f"got an unexpected keyword argument {unknown!r}{_instead(unknown, known, named)}"
-    return f"{problem}; its parameters are {', '.join(known) or 'none'}"
+    return f"{_unexpected(unknown, known, named)}; its parameters are {', '.join(known)}"
+
+
+def _unexpected(unknown: str, known: Sequence[str], named: Sequence[str]) -> str:
+    return f"got an unexpected keyword argument {unknown!r}{_instead(unknown, known, named)}"
 
 
 def _instead(unknown: str, known: Sequence[str], named: Sequence[str]) -> str:

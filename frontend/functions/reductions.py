@@ -285,7 +285,7 @@ def any(
 
 @remembered
 def count_nonzero(
-    a: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
     """Number of elements over axes that are not zero, as int32; as int64 where 2**31 elements are counted.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import explain_keywords
 from smelt.ir.sorting import order_along, sorted_along
@@ -74,6 +74,8 @@ def unique(
     """
     check_stream(stream)
     x = as_array(a)
+    if isinstance(size, (bool, np.bool_)):  # NumPy's second parameter is return_index
+        raise ArgumentTypeError(at_user_line(f"smelt.unique: size must be an int, is {size}; name return_index=True"))
     if size is None:
         size = np.unique(_sortable("unique", x)).size
     count = integer("unique", "size", size, 0)

@@ -34,6 +34,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ([-180, -170, -185, 185, -10, -5, 0, 365], [190, -190, 350, -350], [5 + 1j, 10 + 2j, 3 + 3j, 4 + 4j]),
         {"period": 360},
     ),
+    ("count_nonzero", (A, 1), {}),
     ("poly", ([[1, 2, 3], [4, 5, 6], [7, 8, 0]],), {}),
     ("nanstd", (np.array([1.0, NAN, 3, 8]),), {"ddof": 1}),
     ("nanvar", (np.array([[1.0, NAN, 3], [2, 5, 8]]),), {"axis": 1, "ddof": 1}),
