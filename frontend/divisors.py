@@ -5,6 +5,7 @@ from __future__ import annotations
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from .functions.arithmetic import abs as absolute
 from .functions.arithmetic import floor_divide, multiply, remainder
@@ -65,3 +66,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     x, y, dtype = _sizes("lcm", x1, x2)
     common = _gcd(x, y)
     return convert(multiply(floor_divide(x, where(common == 0, 1, common)), y), dtype)
+
+
+explain_keywords(globals())

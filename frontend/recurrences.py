@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from .functions.creation import zeros
 from .functions.joining import repeat as repeated
@@ -86,3 +87,6 @@ def gated_delta_update(
     parts = [queries, keys, values, kept, rate] + ([] if flags is None else [flags])
     last, outs = scan(step, state, tuple(moveaxis(x, 1, 0) for x in parts))
     return [convert(moveaxis(outs, 0, 1), arrays["q"].dtype), last]
+
+
+explain_keywords(globals())

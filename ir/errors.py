@@ -160,7 +160,18 @@ class SourceLine(NamedTuple):
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{_place_name(self.file)}:{self.line}"
+
+
+def _place_name(file: str) -> str:
+    """A file as messages show it: the cell of a notebook, whose code lies in a file of no meaning, as "cell In[3]"."""
+    if (shell := sys.modules.get("IPython")) is None:
+        return file
+    with contextlib.suppress(Exception):  # of another version
+        if found := shell.get_ipython().compile.format_code_name(file):
+            kind, name = found
+            return f"{kind.lower()} {name}"
+    return file
 
 
 #: The rooms beside `frontend/`; in an installed package they lie inside it.
@@ -214,7 +225,7 @@ def innermost_line(error: BaseException) -> str:
     step = error.__traceback__
     while step is not None:
         if not is_internal(step.tb_frame):
-            found = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
+            found = f"{_place_name(step.tb_frame.f_code.co_filename)}:{step.tb_lineno}"
         step = step.tb_next
     return found
 
@@ -293,7 +304,7 @@ def line_of(code: CodeType, place: int) -> int:
 
 def file_line(code: CodeType, place: int) -> str:
     """Where an instruction of code stands, as ``model.py:17``; see `line_of`."""
-    return f"{code.co_filename}:{line_of(code, place)}"
+    return f"{_place_name(code.co_filename)}:{line_of(code, place)}"
 
 
 #: What says of a frame in which part of a program it runs, such as a layer of a model; "" where it knows none.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..functions.arithmetic import divide, subtract
 from ..functions.creation import arange
@@ -141,3 +142,6 @@ def ifftshift(a: ArrayLike, axes: Axes | None = None, stream: StreamOrDevice = N
 def _shifted(name: str, x: array, axes: Axes | None, by: Callable[[int], int]) -> array:
     found = many_axes(name, axes, x.shape)
     return roll(x, tuple(by(x.shape[axis]) for axis in found), found) if found else wrap(x._ref)
+
+
+explain_keywords(globals())

@@ -13,11 +13,13 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
+    DTypeError,
     IndexOutOfRangeError,
     ShapeError,
     at_user_line,
     shown,
 )
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, from_host
@@ -37,6 +39,7 @@ from ..lazy.movement import (
     select,
     to_shape,
 )
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .diagonals import diagonal_offset
 from .index_functions import take
@@ -130,7 +133,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None, *, stream
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
-    x, more = as_array(arr), as_array(values)
+    x, more = arrays_of(arr, values)
     if axis is None:
         x, more = to_shape(x, (x.size,)), to_shape(more, (more.size,))
     return concatenate([x, more], axis=0 if axis is None else axis)
@@ -144,11 +147,11 @@ def _positions(name: str, obj: Any, size: int, past: int) -> np.ndarray:
         given = np.asarray(host_values(name, obj, "give integers"))
     else:
         given = host_array([obj] if isinstance(obj, (int, np.integer)) else obj)
-    if past == 0 and given.dtype == bool:
-        if given.shape != (size,):
+    if given.dtype == bool:
+        if given.ndim != 1 or not size <= given.size <= size + past:
             raise ShapeError(at_user_line(f"smelt.{name}: a mask of shape {given.shape} for an axis of {size}"))
         return np.flatnonzero(given)
-    if (given.size and given.dtype.kind not in "iu") or given.ndim > 1:
+    if (given.size or given.ndim > 1) and given.dtype.kind not in "iu":
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: obj must be integers or a slice, is {shown(obj)}"))
     found = (given if given.size else np.zeros(0)).astype(np.int64).reshape(-1)
     for place in found:
@@ -209,8 +212,8 @@ def insert(
     """An axis with `values` before the given positions; without an axis the array is flattened.
 
     Args:
-        obj: an int, before which all values stand; or a slice or integers, one for each value. Those of an array are
-            looked at: that evaluates it.
+        obj: an int, or an array or list of one, before which all values stand; or a slice, integers or a mask, one
+            for each value. Those of an array are looked at: that evaluates it.
         values: converted to the dtype of the array; they broadcast.
 
     Raises:
@@ -229,9 +232,10 @@ def insert(
     new = to_shape(new, (1,) * (x.ndim - new.ndim) + new.shape)
     if new.ndim > x.ndim:
         raise ShapeError(at_user_line(f"smelt.insert: values {new.aval} have more axes than {x.aval}"))
-    if isinstance(obj, (int, np.integer)) or getattr(obj, "ndim", None) == 0:
-        order = list(range(1, x.ndim))
-        new = permuted(new, (*order[:place], 0, *order[place:]))  # the first axis counts what is inserted
+    if places.size == 1:
+        if isinstance(obj, (int, np.integer)) or getattr(obj, "ndim", None) == 0:
+            order = list(range(1, x.ndim))
+            new = permuted(new, (*order[:place], 0, *order[place:]))  # the first axis counts what is inserted
         places = np.repeat(places, new.shape[place])
     count = places.size
     shape = tuple(count if i == place else d for i, d in enumerate(x.shape))
@@ -326,6 +330,9 @@ def ediff1d(
 ) -> array:
     """The differences of neighbours in the flattened array; with `to_begin` before and `to_end` behind them.
 
+    Raises:
+        DTypeError: `to_begin` or `to_end` of a kind that the dtype of the array does not hold, as floats for integers.
+
     >>> import smelt
     >>> smelt.ediff1d(smelt.array([1, 4, 9]), to_begin=0)
     array([0, 3, 5], dtype=int32)
@@ -334,10 +341,17 @@ def ediff1d(
     x = as_array(ary)
     found = [diff(to_shape(x, (x.size,)))]
     if to_begin is not None:
-        found.insert(0, as_array(to_begin, x.dtype))
+        found.insert(0, _ends("to_begin", to_begin, x))
     if to_end is not None:
-        found.append(as_array(to_end, x.dtype))
+        found.append(_ends("to_end", to_end, x))
     return joined([convert(to_shape(v, (v.size,)), x.dtype) for v in found], 0)
+
+
+def _ends(what: str, given: ArrayLike, x: array) -> array:
+    found = arrays_of(given, x)[0]
+    if found.size and dtypes.promote(found.dtype, x.dtype).kind != x.dtype.kind:
+        raise DTypeError(at_user_line(f"smelt.ediff1d: {what} {found.aval} beside differences of {x.aval}"))
+    return found
 
 
 @remembered
@@ -471,3 +485,6 @@ def diag_indices(n: int, ndim: int = 2, *, stream: StreamOrDevice = None) -> tup
         raise AttributeValueError(at_user_line(f"smelt.diag_indices: an array has 64 axes at most, not {shown(axes)}"))
     checked_shape("diag_indices", (count,))
     return (iota((count,), 0),) * axes
+
+
+explain_keywords(globals())

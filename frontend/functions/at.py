@@ -12,13 +12,14 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, at_user_line
+from smelt.ir.keywords import explain_methods
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import word
 from ..lazy.arrays import ArrayLike, array, broadcast_to_shape, convert, emit_elementwise, from_host, wrap
 from ..lazy.movement import filled, select, to_shape
 from ..lazy.signatures import Index
-from .indexing import index_entry, mask_of, plan_of, read, wrapped_once
+from .indexing import entries_of, index_entry, mask_of, plan_of, read, wrapped_once
 from .updating import updated, value_for
 
 __all__: list[str] = []
@@ -112,7 +113,7 @@ class ArrayAt:
         self._array, self._index = wrap(x._ref), index
 
     def __getitem__(self, index: Index) -> ArrayAt:
-        return ArrayAt(self._array, (index,))
+        return ArrayAt(self._array, (entries_of(index),))
 
     def _place(self, mode: str | None) -> Any:
         if self._index is None:
@@ -224,3 +225,6 @@ def _numeric(x: array, value: ArrayLike, name: str) -> array:
     if x.dtype is dtypes.bool_:
         raise DTypeError(at_user_line(f"smelt: x.at[...].{name} needs numbers, x is {x.aval}"))
     return value_for(x, value)
+
+
+explain_methods(ArrayAt)

@@ -8,6 +8,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, from_host
@@ -235,3 +236,6 @@ def _masked(name: str, scores: array, mask: str | ArrayLike) -> array:
     if given.dtype is dtypes.bool_:
         return where(given, scores, finfo(scores.dtype).min)
     return scores + convert(given, scores.dtype)
+
+
+explain_keywords(globals())

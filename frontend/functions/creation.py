@@ -24,21 +24,12 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.flags import flag, flags_checked
+from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.constants import constant_array
 
 from ..lazy.arguments import dtype_of, integer, number
-from ..lazy.arrays import (
-    ArrayLike,
-    Scalar,
-    StreamOrDevice,
-    array,
-    as_array,
-    convert,
-    emit_elementwise,
-    from_host,
-    wrap,
-)
+from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, emit_elementwise, from_host, wrap
 from ..lazy.core import leaf, remembered
 from ..lazy.dlpack import imported, producer, taken_there
 from ..lazy.movement import Axes, checked_shape, filled, iota
@@ -388,10 +379,9 @@ def linspace(
         raise DTypeError(at_user_line(message))
     count = 50 if num is None else integer("linspace", "num", num, 0)
     work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
-    parts = count - 1 if endpoint else count
+    shape, parts = (count,), count - 1 if endpoint else count
     if parts < 1:
-        return full((count,), first, target)
-    shape = (count,)
+        return full(shape, first, target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
@@ -485,6 +475,7 @@ def identity(n: int, dtype: DType | None = dtypes.float32, *, stream: StreamOrDe
     return eye(n, dtype=dtype)
 
 
+@keywords_explained
 def asarray(
     a: ArrayLike,
     dtype: DType | None = None,
@@ -521,6 +512,7 @@ def asarray(
     return array(a, target)
 
 
+@keywords_explained
 @flags_checked
 def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None = None) -> array:
     """An array with a copy of the data of any object with ``__dlpack__``.
@@ -590,7 +582,7 @@ def _window(name: str, function: Callable[..., Any], formula: str, example: str,
     >>> smelt.{name}({points})
     array({example}, dtype=float32)
     """
-    return window
+    return keywords_explained(window)
 
 
 bartlett = _window("bartlett", np.bartlett, "a triangle from 0 to 1 to 0", "[0, 1, 0]")

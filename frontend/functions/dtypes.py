@@ -10,6 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import array
@@ -222,3 +223,6 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"
+
+
+explain_keywords(globals())

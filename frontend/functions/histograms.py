@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer, is_integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
@@ -285,3 +286,6 @@ def histogram2d(
         of_both = [of_both, of_both]  # the edges
     hist, edges = histogramdd(points, of_both, range, density, weights)
     return hist, edges[0], edges[1]
+
+
+explain_keywords(globals())

@@ -32,6 +32,7 @@ from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import Symbol, index, slice_indices
 from smelt.runtime import Buffer
 
+from ..lazy.arguments import listed
 from ..lazy.arrays import array, as_array, broadcast_to_shape, convert, emit, emit_elementwise, from_host, wrap
 from ..lazy.core import remembered
 from ..lazy.graph import LEAF, leaf
@@ -147,6 +148,11 @@ def plan_of(x: array, index: Any) -> Plan:
         adjacent = advanced[-1] - advanced[0] + 1 == len(advanced)
         plan.place = places[0] if adjacent else 0
     return plan
+
+
+def entries_of(index: Any) -> Any:
+    """An index; a tuple of another class, such as a named one, as a tuple."""
+    return listed("array", "an index", index) if isinstance(index, tuple) and type(index) is not tuple else index
 
 
 def _entries(x: array, index: Any) -> tuple[list[Any], int]:
@@ -329,7 +335,8 @@ def host_array(values: Any) -> np.ndarray:
 def holds_array(values: Any, depth: int = 64) -> bool:
     if depth == 0:  # deeper than any index; `host_array` says so
         return False
-    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_array(v, depth - 1)) for v in values)
+    held = values if type(values) in (list, tuple) else listed("array", "a list", values)
+    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_array(v, depth - 1)) for v in held)
 
 
 def _checked_mask(x: array, mask: Any) -> _Mask:
@@ -388,6 +395,8 @@ def getitem(x: array, index: Index, /) -> array:
         known = _entry(x, index)
         if type(known) is np.ndarray:
             index = in_range(known, 0, x)
+    elif isinstance(index, tuple):
+        index = entries_of(index)
     node, i = x._ref
     if node.op is not LEAF or node.values is None or _is_elsewhere(node.values[i]):
         return _lazy_getitem(x, index)

@@ -19,8 +19,9 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer
+from ..lazy.arguments import integer, listed
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
@@ -47,6 +48,8 @@ def _arrays(name: str, values: Any) -> list[array]:
     """A sequence of arrays (or one array, over its first axis) in their common dtype."""
     if isinstance(values, array):
         values = list(unstack(values)) if values.ndim else [values]
+    if isinstance(values, (list, tuple)):
+        values = listed(name, "the arrays", values)
     if not isinstance(values, (list, tuple)) or not values:
         what = "an empty sequence" if isinstance(values, (list, tuple)) else type(values).__name__
         raise ShapeError(at_user_line(f"smelt.{name}: needs a list of at least one array, got {what}"))
@@ -172,7 +175,7 @@ def split(
     axis = one_axis("split", axis, x.shape)
     d = x.shape[axis]
     if are_cuts(indices_or_sections):
-        cuts = [integer("split", "an index", i) for i in indices_or_sections]
+        cuts = [integer("split", "an index", i) for i in listed("split", "the indices", indices_or_sections)]
         points = [0, *(min(max(i + d if i < 0 else i, 0), d) for i in cuts), d]
         return [piece(x, axis, p, max(p, q)) for p, q in itertools.pairwise(points)]
     count = integer("split", "the number of pieces", indices_or_sections)
@@ -301,7 +304,8 @@ def roll(a: ArrayLike, /, shift: Axes, axis: Axes | None = None, *, stream: Stre
     if axis is None:
         flat = to_shape(x, (x.size,))
         return to_shape(_rolled(flat, builtins.sum(shifts), 0), x.shape)
-    axes = [one_axis("roll", i, x.shape) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    given = listed("roll", "axis", axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [one_axis("roll", i, x.shape) for i in given]
     if not shifts or (len(shifts) not in (1, len(axes)) and len(axes) != 1):
         raise ShapeError(at_user_line(f"smelt.roll: {len(shifts)} shifts for {len(axes)} axes"))
     count = max(len(axes), len(shifts)) if axes else 0
@@ -314,3 +318,6 @@ def _rolled(x: array, shift: int, axis: int) -> array:
     d = x.shape[axis]
     at = -shift % d if d else 0
     return joined([piece(x, axis, at, d), piece(x, axis, 0, at)], axis) if at else x
+
+
+explain_keywords(globals())

@@ -29,7 +29,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
-from ..lazy.operands import is_scalar
+from ..lazy.operands import arrays_of, is_scalar
 from ..lazy.streams import check_stream
 from .reductions import accumulated
 
@@ -192,7 +192,7 @@ def inner(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array(11, dtype=int32)
     """
     check_stream(stream)
-    x, y = as_array(a), as_array(b)
+    x, y = arrays_of(a, b)
     if not x.ndim or not y.ndim:
         return emit_elementwise(ops["mul"], *promote_operands("inner", x, y))
     dtype, (x, y) = product_operands(x, y)
@@ -215,7 +215,7 @@ def outer(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
            [6, 8]], dtype=int32)
     """
     check_stream(stream)
-    x, y = as_array(a), as_array(b)
+    x, y = arrays_of(a, b)
     x, y = to_shape(x, (x.size, 1)), to_shape(y, (y.size,))
     return emit_elementwise(ops["mul"], *promote_operands("outer", x, y))
 
@@ -299,7 +299,7 @@ def kron(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
     array([ 1, 10,  2, 20], dtype=int32)
     """
     check_stream(stream)
-    x, y = as_array(a), as_array(b)
+    x, y = arrays_of(a, b)
     n = max(x.ndim, y.ndim)
     p, q = (1,) * (n - x.ndim) + x.shape, (1,) * (n - y.ndim) + y.shape
     x = to_shape(x, tuple(e for d in p for e in (d, 1)))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.keywords import explain_methods, keywords_explained
 
 from ..lazy.arrays import StreamOrDevice, array, check_update
 from ..lazy.core import call, memory_of
@@ -193,16 +194,17 @@ def _contains(self: array, value: Any, /) -> bool:
 
 
 def _attach() -> None:
+    explain_methods(array)
     for module, names in METHODS.items():
         for name in names.split():
             setattr(array, name, getattr(module, name))
     for name, method in {
-        "reshape": _reshape,
-        "transpose": _transpose,
+        "reshape": keywords_explained(_reshape, "array.reshape"),
+        "transpose": keywords_explained(_transpose, "array.transpose"),
         "__bytes__": _bytes,
         "__contains__": _contains,
         "__array_namespace__": namespace.array_namespace,
-        "to_device": namespace.to_device,
+        "to_device": keywords_explained(namespace.to_device, "array.to_device"),
         "__round__": namespace.rounded,
         "__divmod__": namespace.divided,
         "__rdivmod__": namespace.divided_by,

@@ -6,7 +6,6 @@ import math
 
 from smelt.ir.dtypes import DType
 
-from ..lazy.arguments import number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.operands import constant
@@ -14,7 +13,7 @@ from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
 from .quantiles import quantiles
-from .reductions import Axis, floating_in, normalize_axes, root_of_squares, widened
+from .reductions import Axis, correction_of, floating_in, normalize_axes, root_of_squares, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
 from .reductions import max as max_of
@@ -208,14 +207,15 @@ def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: fl
 
 @remembered
 def nanvar(
-    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, correction: float = 0,
-    stream: StreamOrDevice = None,
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: int = 0,
+    correction: float | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
-    """Variance over axes of what is no NaN, divided by the count less `correction`; NaN where that is not positive.
+    """Variance over axes of what is no NaN, divided by the count less `ddof`; NaN where that is not positive.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result.
+        ddof, correction: as of `smelt.var`.
 
     Raises:
         DTypeError: a `dtype` that is not floating or complex.
@@ -225,32 +225,28 @@ def nanvar(
     array(1, dtype=float32)
     """
     check_stream(stream)
-    found, kind = _variance("nanvar", a, axis, dtype, _correction("nanvar", correction))
+    found, kind = _variance("nanvar", a, axis, dtype, correction_of("nanvar", ddof, correction))
     return convert(found if keepdims else found.squeeze(normalize_axes("nanvar", as_array(a), axis)), kind)
 
 
 @remembered
 def nanstd(
-    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, correction: float = 0,
-    stream: StreamOrDevice = None,
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: int = 0,
+    correction: float | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Standard deviation over axes of what is no NaN: the square root of `nanvar`.
 
     Args:
-        axis, dtype, keepdims, correction: as of `nanvar`.
+        axis, dtype, keepdims, ddof, correction: as of `nanvar`.
 
     >>> import smelt
     >>> smelt.nanstd(smelt.array([1.0, float("nan"), 3.0]))
     array(1, dtype=float32)
     """
     check_stream(stream)
-    found, kind = _variance("nanstd", a, axis, dtype, _correction("nanstd", correction))
+    found, kind = _variance("nanstd", a, axis, dtype, correction_of("nanstd", ddof, correction))
     found = root_of_squares(found)
     return convert(found if keepdims else found.squeeze(normalize_axes("nanstd", as_array(a), axis)), kind)
-
-
-def _correction(name: str, correction: float) -> float:
-    return number(name, "correction", correction)
 
 
 @remembered

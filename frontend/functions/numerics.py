@@ -12,17 +12,19 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, counting, filled, joined, many_axes, one_axis, piece, to_shape
-from ..lazy.operands import as_floating
+from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import remainder
+from .bins import require_real
 from .index_functions import take, take_along_axis
 from .joining import concatenate, unstack
-from .logic import where
+from .logic import isnan, logical_and, logical_or, where
 from .reductions import sum as total
 from .reductions import widened
 from .sorting import argsort, cumsum, diff, searchsorted
@@ -120,12 +122,15 @@ def interp(
     array([5, 20], dtype=float32)
     """
     check_stream(stream)
-    at, points, values = as_floating(x), as_floating(xp), as_floating(fp)
+    at, points, values = map(as_floating, arrays_of(x, xp, fp))
     if points.ndim != 1 or points.shape != values.shape or not points.size:
         message = f"smelt.interp: xp and fp must be vectors of one size, are {points.aval} and {values.aval}"
         raise ShapeError(at_user_line(message))
-    dtype = dtypes.promote(dtypes.promote(at.dtype, points.dtype), values.dtype)
-    at, points, values = (widened(convert(a, dtype)) for a in (at, points, values))
+    places = dtypes.promote(at.dtype, points.dtype)
+    dtype = dtypes.promote(places, values.dtype)
+    require_real("interp", at, points)
+    at, points = (widened(convert(a, dtype.real if dtype.is_complex else dtype)) for a in (at, points))
+    values = widened(convert(values, dtype))
     if period is not None:
         span = abs(number("interp", "period", period))
         if not span or not math.isfinite(span):
@@ -150,6 +155,8 @@ def interp(
         flat = width == 0
         inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
         inside = where(at == points[-1], values[-1], inside)
+        exact = where(logical_or(at == x0, y0 == y1), y0, where(at == x1, y1, inside))
+        inside = where(logical_and(at == at, isnan(inside)), exact, inside)  # beside infinite points
     return convert(where(at < points[0], low, where(at > points[-1], high, inside)), dtype)
 
 
@@ -302,6 +309,8 @@ def gradient(
         raise AttributeValueError(at_user_line(f"smelt.gradient: edge_order must be 1 or 2, is {order}"))
     if len(varargs) not in (0, 1, len(along)):
         raise ArgumentTypeError(at_user_line(f"smelt.gradient: {len(varargs)} distances for {len(along)} axes"))
+    if len(varargs) == 1 < len(along) and as_array(varargs[0]).ndim:
+        raise ArgumentTypeError(at_user_line(f"smelt.gradient: places of one axis for {len(along)} axes"))
     spacing = list(varargs) if len(varargs) == len(along) else [varargs[0] if varargs else 1.0] * len(along)
     found = [_gradient(x, a, h, order) for a, h in zip(along, spacing)]
     return found[0] if len(found) == 1 else found
@@ -347,3 +356,6 @@ def _edge(f0: array, f1: array, f2: array, near: array, far: array) -> array:
     """The one-sided difference of second order at f0; f1 is `near` away, f2 `far` further."""
     both = near + far
     return f0 * (-(near + both) / (near * both)) + f1 * (both / (near * far)) - f2 * (near / (far * both))
+
+
+explain_keywords(globals())

@@ -10,7 +10,7 @@ import numpy as np
 from smelt.ir.errors import ShapeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
-from ..lazy.arguments import word
+from ..lazy.arguments import listed, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, joined, padded, piece, reversed_along, to_shape
@@ -99,6 +99,9 @@ def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
     message = "pad_width must be an int, a pair, or a pair for each axis"
     if isinstance(given, (np.ndarray, array)):
         given = given.tolist()
+    if isinstance(given, (tuple, list)):
+        given = listed("pad", "widths", given)
+        given = [listed("pad", "widths", w) if isinstance(w, (tuple, list)) else w for w in given]
     try:
         if not isinstance(given, (tuple, list)):
             found = [(index(given),) * 2] * x.ndim

@@ -11,10 +11,15 @@ from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, convert
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, joined, piece, reversed_along, to_shape
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .sorting import cumprod
 
 __all__ = ["polyder", "polyint", "polymul", "polyval", "vander"]
+
+
+#: Of a polynomial that is evaluated: each is a step of the graph.
+MOST_COEFFICIENTS = 1 << 20
 
 
 def numbers_of(x: array) -> array:
@@ -30,16 +35,19 @@ def polyval(p: ArrayLike, x: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
         p: n coefficients along axis 0; the axes behind that broadcast with x.
 
     Raises:
-        ShapeError: coefficients that are a scalar.
+        ShapeError: coefficients that are a scalar, or more than 2**20.
 
     >>> import smelt
     >>> smelt.polyval(smelt.array([1.0, 0.0, -1.0]), smelt.array([2.0, 3.0]))
     array([3, 8], dtype=float32)
     """
     check_stream(stream)
-    series, at = numbers_of(as_array(p)), numbers_of(as_array(x))
+    series, at = map(numbers_of, arrays_of(p, x))
     if not series.ndim:
         raise ShapeError(at_user_line(f"smelt.polyval: the coefficients must have an axis, are {series.aval}"))
+    if series.shape[0] > MOST_COEFFICIENTS:
+        message = f"smelt.polyval: {series.shape[0]:,} coefficients are more than {MOST_COEFFICIENTS:,}, one step each"
+        raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(series.dtype, at.dtype)
     series, at = convert(series, dtype), convert(at, dtype)
     shape = broadcast_shapes("polyval", series.shape[1:], at.shape)

@@ -12,11 +12,19 @@ from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AxisError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    AxisError,
+    DTypeError,
+    ShapeError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
-from ..lazy.arguments import dtype_of, integer, no_out, number
+from ..lazy.arguments import dtype_of, integer, listed, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -48,7 +56,7 @@ def normalize_axes(name: str, x: array, axis: Axis) -> tuple[int, ...]:
     ndim = x.ndim
     if axis is None:
         return tuple(range(ndim))
-    given: tuple[Any, ...] = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    given: tuple[Any, ...] = listed(name, "axis", axis) if isinstance(axis, (tuple, list)) else (axis,)
     found = set()
     for a in given:
         try:
@@ -277,7 +285,7 @@ def any(
 
 @remembered
 def count_nonzero(
-    a: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, stream: StreamOrDevice = None
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
 ) -> array:
     """Number of elements over axes that are not zero, as int32; as int64 where 2**31 elements are counted.
 
@@ -373,9 +381,13 @@ def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     return convert(as_array(a), target)
 
 
-def _correction(name: str, ddof: int, correction: float | None) -> float:
+def correction_of(name: str, ddof: int, correction: float | None) -> float:
+    less = integer(name, "ddof", ddof)
     if correction is None:
-        return integer(name, "ddof", ddof)
+        return less
+    if less:
+        message = f"smelt.{name}: ddof={less} and correction={shown(correction)} are two names of one; give one"
+        raise AttributeValueError(at_user_line(message))
     return number(name, "correction", correction)
 
 
@@ -445,7 +457,7 @@ def var(
     check_stream(stream)
     no_out("var", out)
     x = floating_in("var", a, dtype)
-    found = _variance(x, normalize_axes("var", x, axis), keepdims, _correction("var", ddof, correction))
+    found = _variance(x, normalize_axes("var", x, axis), keepdims, correction_of("var", ddof, correction))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 
@@ -476,7 +488,7 @@ def std(
     no_out("std", out)
     x = floating_in("std", a, dtype)
     axes = normalize_axes("std", x, axis)
-    found = root_of_squares(_variance(x, axes, keepdims, _correction("std", ddof, correction)))
+    found = root_of_squares(_variance(x, axes, keepdims, correction_of("std", ddof, correction)))
     return found if x.dtype.is_complex else convert(found, x.dtype)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, IndexOutOfRangeError, ShapeError, TraceError, at_user_line
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import integer
@@ -225,3 +226,6 @@ def extract(
     check_stream(stream)
     test = as_array(condition)
     return _compressed("extract", to_shape(test, (test.size,)), as_array(a), None, size, fill_value)
+
+
+explain_keywords(globals())

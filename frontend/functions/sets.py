@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.sorting import order_along, sorted_along
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
 from ..lazy.movement import counting, to_shape
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .creation import arange, full, zeros
 from .index_functions import take
@@ -72,6 +74,8 @@ def unique(
     """
     check_stream(stream)
     x = as_array(a)
+    if isinstance(size, (bool, np.bool_)):  # NumPy's second parameter is return_index
+        raise ArgumentTypeError(at_user_line(f"smelt.unique: size must be an int, is {size}; name return_index=True"))
     if size is None:
         size = np.unique(_sortable("unique", x)).size
     count = integer("unique", "size", size, 0)
@@ -251,7 +255,7 @@ def isin(
     array([ True, False,  True], dtype=bool)
     """
     check_stream(stream)
-    x, among = as_array(x1), as_array(x2)
+    x, among = arrays_of(x1, x2)
     dtype = promote_operands("isin", to_shape(x, (x.size, 1)), to_shape(among, (1, among.size)))[0].dtype
     x, among = convert(x, dtype), convert(to_shape(among, (among.size,)), dtype)
     if not among.size:
@@ -268,7 +272,7 @@ def isin(
 
 def _flat(*given: ArrayLike) -> list[array]:
     """Flattened, in their common dtype."""
-    xs = [as_array(x) for x in given]
+    xs = arrays_of(*given)
     dtype = xs[0].dtype
     for x in xs[1:]:
         dtype = dtypes.promote(dtype, x.dtype)
@@ -374,3 +378,6 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, 
     check_stream(stream)
     x, y = (_distinct("setxor1d", side, assume_unique) for side in _flat(ar1, ar2))
     return in_order(concatenate([x[isin(x, y, invert=True)], y[isin(y, x, invert=True)]]))
+
+
+explain_keywords(globals())

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy import arrays
 from ..lazy.arguments import integer, word
@@ -241,7 +242,9 @@ def transpose(a: ArrayLike, /, axes: Sequence[int] | None = None, *, stream: Str
         return permuted(x, tuple(range(x.ndim))[::-1])
     order = many_axes("transpose", axes, x.shape)
     if len(order) != x.ndim:
-        raise ShapeError(at_user_line(f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}"))
+        hint = "; smelt.swapaxes exchanges two" if len(order) == 2 else ""
+        message = f"smelt.transpose: axes {shown(axes)} must name all {x.ndim} axes; a {x.aval}{hint}"
+        raise ShapeError(at_user_line(message))
     return permuted(x, order)
 
 
@@ -395,3 +398,6 @@ def meshgrid(
         order[:2] = [1, 0]
     found = [to_shape(x, tuple(x.size if i == a else 1 for i in range(len(xs)))) for x, a in zip(xs, order)]
     return tuple(found) if sparse else broadcast_together("meshgrid", found)
+
+
+explain_keywords(globals())

@@ -11,7 +11,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import dtype_of, integer, no_out, word
+from ..lazy.arguments import dtype_of, integer, listed, no_out, word
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -36,6 +36,7 @@ from ..lazy.movement import (
     select,
     to_shape,
 )
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .index_functions import take_along_axis
@@ -134,7 +135,7 @@ def argsort(
 def _check_kth(name: str, a: ArrayLike, kth: int | Sequence[int], axis: int | None) -> None:
     x, along = _along(name, a, axis)
     size = x.shape[along]
-    for k in kth if isinstance(kth, (list, tuple)) else [kth]:
+    for k in listed(name, "kth", kth) if isinstance(kth, (list, tuple)) else [kth]:
         if not -size <= integer(name, "kth", k) < size:
             message = f"kth {shown(k)} out of range for {size} elements; a {x.aval}"
             raise AttributeValueError(at_user_line(f"smelt.{name}: {message}"))
@@ -242,7 +243,7 @@ def searchsorted(
     """
     check_stream(stream)
     word("searchsorted", "side", side, "left", "right")
-    x, v = as_array(sorted_sequence), as_array(values)
+    x, v = arrays_of(sorted_sequence, values)
     if x.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.searchsorted: sorted_sequence must be a vector, is {x.aval}"))
     if sorter is not None:

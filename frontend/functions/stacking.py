@@ -11,8 +11,9 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer
+from ..lazy.arguments import integer, listed
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, to_shape
@@ -31,6 +32,8 @@ def _several(name: str, arrays: Sequence[ArrayLike]) -> list[array]:
     if isinstance(arrays, (array, np.ndarray)):
         found = as_array(arrays)
         arrays = list(unstack(found)) if found.ndim else found
+    if isinstance(arrays, (list, tuple)):
+        arrays = listed(name, "the arrays", arrays)
     if not isinstance(arrays, (list, tuple)) or not arrays:
         message = f"smelt.{name}: needs a list of at least one array, got {shown(arrays)}"
         raise ArgumentTypeError(at_user_line(message))
@@ -293,3 +296,6 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Axes, *, stream: S
         found = x if found is None else add(multiply(found, extent), x)
     assert found is not None
     return found
+
+
+explain_keywords(globals())

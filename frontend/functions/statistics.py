@@ -8,12 +8,13 @@ from typing import Any
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
-from ..lazy.movement import counting, filled, to_shape
-from ..lazy.operands import as_floating
+from ..lazy.movement import counting, filled, many_axes, permuted, to_shape
+from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
 from .bins import MOST_BINS, check_order, counted, require_real
@@ -22,7 +23,7 @@ from .diagonals import diagonal
 from .joining import concatenate
 from .linear import matmul
 from .logic import logical_and, where
-from .reductions import Axis, kept_shape, normalize_axes, widened
+from .reductions import Axis, normalize_axes, widened
 from .reductions import max as largest
 from .reductions import mean as mean_of
 from .reductions import min as smallest
@@ -53,7 +54,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
-    values, edges = as_array(x), as_array(bins)
+    values, edges = arrays_of(x, bins)
     require_real("digitize", values, edges)
     if edges.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.digitize: bins must be a vector, are {edges.aval}"))
@@ -139,7 +140,7 @@ def average(
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        weights: of the shape of a, or a vector for one axis.
+        weights: of the shape of a, or an array of the extents of `axis`, in its order.
         returned: whether to return the sum of the weights too.
 
     Returns:
@@ -161,11 +162,12 @@ def average(
         return (found, filled(found.shape, count, found.dtype)) if returned else found
     heavy = as_floating(weights)
     if heavy.shape != x.shape:
-        if heavy.ndim != 1 or len(axes) != 1 or heavy.size != x.shape[axes[0]]:
+        order = many_axes("average", axis, x.shape)
+        if heavy.shape != tuple(x.shape[i] for i in order):
             message = f"smelt.average: weights {heavy.aval} do not fit to a {x.aval} on axis {axis}"
             raise ShapeError(at_user_line(message))
-        others = tuple(i for i in _axes_of(x.shape) if i not in axes)
-        heavy = to_shape(heavy, kept_shape((heavy.size,) * x.ndim, others))
+        heavy = permuted(heavy, tuple(sorted(range(heavy.ndim), key=order.__getitem__)))
+        heavy = to_shape(heavy, tuple(d if i in order else 1 for i, d in enumerate(x.shape)))
         heavy = broadcast_to_shape(heavy, x.shape)
     sums = total(heavy, axes, keepdims)
     found = total(x * heavy, axes, keepdims) / sums
@@ -221,6 +223,8 @@ def _frequencies(name: str, what: str, weights: ArrayLike, count: int, dtype: DT
     if found.shape != (count,) or found.dtype.is_complex:
         message = f"smelt.{name}: {what} must be a number for each of {count} observations, is {found.aval}"
         raise ShapeError(at_user_line(message))
+    if what == "fweights" and found.dtype.kind not in "biu":
+        raise DTypeError(at_user_line(f"smelt.{name}: fweights count observations: integers, not {found.aval}"))
     return convert(found, dtype)
 
 
@@ -249,7 +253,7 @@ def cov(
         A matrix, in which the diagonal are the variances; a scalar for one variable.
 
     Raises:
-        ShapeError: more axes, other numbers of observations or weights.
+        ShapeError: more axes, other numbers of observations or weights. DTypeError: fweights that are no integers.
 
     >>> import smelt
     >>> smelt.cov(smelt.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -307,3 +311,6 @@ def corrcoef(
     if found.dtype.is_complex:
         return clip(real(found), -1.0, 1.0) + 1j * clip(imag(found), -1.0, 1.0)
     return clip(found, -1.0, 1.0)
+
+
+explain_keywords(globals())

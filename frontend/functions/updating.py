@@ -41,7 +41,7 @@ from ..lazy.exports import write_in_place
 from ..lazy.graph import GIVEN, LEAF, Node, state
 from ..lazy.movement import counting, filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
-from .indexing import Plan, holds_array, of_one_dtype, plan_of, read
+from .indexing import Plan, entries_of, holds_array, of_one_dtype, plan_of, read
 
 __all__: list[str] = []
 
@@ -55,6 +55,7 @@ def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
         TraceError: an array from outside, in a branch or in the body of a loop.
     """
     check_update(x)
+    index = entries_of(index)
     if not _overwritten(x, index, value):
         x._ref = updated(x, index, value, "set")._ref
 

@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer
@@ -211,3 +212,6 @@ def as_strided(
     flat = to_shape(x, (x.size,))
     found = emit(ops["gather"], (flat, index), {"axes": (0,), "slice_sizes": (1,)})
     return to_shape(found, out)
+
+
+explain_keywords(globals())

@@ -69,6 +69,8 @@ def entries(value: Any) -> tuple[Any, ...]:
     """
     if type(value) in (tuple, list):
         return tuple(value)
+    if isinstance(value, (tuple, list)):
+        return _own_entries(value)
     try:
         if operator.length_hint(value) <= _MOST_ENTRIES:
             found = tuple(itertools.islice(value, _MOST_ENTRIES + 1))
@@ -79,6 +81,25 @@ def entries(value: Any) -> tuple[Any, ...]:
     except Exception as error:
         raise ArgumentTypeError(f"{type(value).__name__} has no entries: {type(error).__name__}") from error
     raise ArgumentTypeError(f"{type(value).__name__} has more than {_MOST_ENTRIES:,} entries")
+
+
+def sequence(value: Any) -> Any:
+    """A list or a tuple, as what can be read again and again: itself, or `entries` of one of another class."""
+    return value if type(value) in (tuple, list) else entries(value)
+
+
+def _own_entries(value: Any) -> tuple[Any, ...]:
+    """What a class derived from list or tuple says that it has, which is as much as it holds."""
+    size = list.__len__(value) if isinstance(value, list) else tuple.__len__(value)
+    try:
+        found = tuple(itertools.islice(iter(value), size + 1))
+    except (SmeltError, MemoryError):
+        raise
+    except Exception as error:
+        raise ArgumentTypeError(f"{type(value).__name__} has no entries: {type(error).__name__}") from error
+    if len(found) != size:
+        raise ArgumentTypeError(f"{type(value).__name__} holds {size:,} entries, and is read otherwise")
+    return found
 
 
 def listed(name: str, what: str, value: Any) -> tuple[Any, ...]:

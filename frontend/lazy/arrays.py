@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -22,12 +22,13 @@ from smelt.ir.errors import (
     public_call,
     shown,
 )
+from smelt.ir.keywords import unexpected
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.constants import constant_array
 from smelt.ir.symbolic import Symbol
 from smelt.runtime import Buffer
 
-from .arguments import dtype_of
+from .arguments import dtype_of, sequence
 from .buffer_protocol import BufferExporter
 from .core import NUMBER, connect_arrays
 from .dlpack import device_home, exported, exported_there
@@ -76,7 +77,10 @@ class array(_Methods, Handle):
     _stack: ClassVar[Callable[[Sequence[array]], array]]  #: `smelt.stack`, attached by `methods.py`
     _exporter: ClassVar[Callable[[array], HostArray]]  #: `exports.export`, attached by `methods.py`
 
-    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None) -> None:
+    def __init__(self, val: ArrayLike = (), dtype: DTypeLike | None = None, **others: NoReturn) -> None:
+        if others:  # `keywords_explained` would be felt in each of many small arrays
+            message = unexpected(next(iter(others)), ("val", "dtype"), ("val", "dtype"))
+            raise ArgumentTypeError(at_user_line(f"smelt.array: {message}"))
         wanted = None if dtype is None else dtype_of("array", dtype)
         if isinstance(val, array) and issubclass(type(val), array):  # a stand-in of tests only says that it is one
             self._ref = apart(val._ref) if wanted in (None, val.dtype) else convert(val, wanted)._ref  # type: ignore[arg-type]
@@ -451,7 +455,7 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
             return wrap((leaf(found), 0))
         check_depth(val)
         if holds_arrays(val):
-            parts = [v if isinstance(v, array) else from_host(v) for v in val]
+            parts = [v if isinstance(v, array) else from_host(v) for v in sequence(val)]
             for i, part in enumerate(parts):
                 if part.shape != parts[0].shape:
                     shapes = f"element 0 has shape {parts[0].shape}, element {i} has {part.shape}"

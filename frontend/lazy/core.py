@@ -28,6 +28,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import SettingError, internal_files, is_internal
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import Op
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer
@@ -448,9 +449,10 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
         numbers: types of Python numbers that are operands of the function: what it makes of one depends on its type
             and on those of the arrays.
     """
-    memory = Memory(flags_checked(function), frozenset(numbers))
+    inner = keywords_explained(flags_checked(function))
+    memory = Memory(inner, frozenset(numbers))
 
-    @functools.wraps(function)
+    @functools.wraps(inner)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return call(memory, args, kwargs)
 

@@ -20,6 +20,7 @@ from smelt.ir.errors import (
     shown,
 )
 from smelt.ir.flags import public_name
+from smelt.ir.keywords import misfit
 from smelt.ir.symbolic import Symbol
 
 from .arrays import array
@@ -131,8 +132,7 @@ def _misfit(call: _Call, name: str | None = None) -> SmeltError | None:
     try:
         given = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as problem:
-        known = [parameter for parameter in signature.parameters if parameter != "self"]
-        return ArgumentTypeError(at_user_line(f"{name}: {problem}; its parameters are {', '.join(known) or 'none'}"))
+        return ArgumentTypeError(at_user_line(f"{name}: {misfit(function, args, kwargs) or problem}"))
     for parameter, value in given.items():
         kind, _, other = str(signature.parameters[parameter].annotation).partition(" | ")
         types, what = _TAKES.get(kind, ((object,), ""))

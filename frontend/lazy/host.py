@@ -15,6 +15,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
+    ArgumentTypeError,
     AttributeValueError,
     DTypeError,
     OutOfMemoryError,
@@ -27,8 +28,10 @@ from smelt.ir.errors import (
 from smelt.ir.ops.conversion import convert_array
 from smelt.runtime import Buffer
 
+from .arguments import sequence
 from .dlpack import imported, producer
 from .graph import Handle
+from .weak import exact_number
 
 #: What an object has that stands for an array.
 ARRAY_PROTOCOLS = ("__mlx_array__", "__array__", "__dlpack__")
@@ -139,10 +142,22 @@ def _entries_of(val: Any) -> list[Any]:
     while pending:
         v = pending.pop()
         if _is_a(v, (list, tuple)):
-            pending.extend(v)
+            pending.extend(_read(v))
         else:
             found.append(v)
     return found
+
+
+def _read(val: Any) -> Any:
+    """`sequence` of what is given for an array.
+
+    Raises:
+        DTypeError: a list of another class, which fails or does not end.
+    """
+    try:
+        return sequence(val)
+    except ArgumentTypeError as error:
+        raise _no_array(val, f"of type {type(val).__name__}: {error}") from None
 
 
 def _unmasked(val: Any) -> Any:
@@ -164,12 +179,14 @@ def plain(val: Any, axes: int = _MOST_AXES) -> Any:
     """
     kind = type(val)
     if issubclass(kind, (list, tuple)):
+        if kind not in (list, tuple):
+            val = _read(val)
         if set(map(type, val)) <= _NUMBERS:
             return val
         found = [plain(v, axes - 1) for v in val]
         return val if all(map(operator.is_, found, val)) else found
     if issubclass(kind, (int, float, complex, str, bytes, np.ndarray, np.generic)):
-        return _unmasked(val)
+        return exact_number(val) if not issubclass(kind, (str, np.ndarray, np.generic)) else _unmasked(val)
     if any(_has(val, name) for name in _PROTOCOLS) or _is_buffer(val):
         return val
     if _has(val, "__dlpack__"):
@@ -253,7 +270,7 @@ def check_depth(val: Any) -> None:
     level = [val]
     for _ in range(_MOST_AXES):
         try:
-            level = [v for part in level for v in part if _is_a(v, (list, tuple))]
+            level = [v for part in level for v in _read(part) if _is_a(v, (list, tuple))]
         except Exception as error:  # a list of another kind may do anything
             raise _no_array(val, f"of type {type(val).__name__} ({type(error).__name__}: {error})") from None
         if not level:
@@ -267,7 +284,7 @@ def holds_arrays(val: Any) -> bool:
     """Whether `val` is an array, or nested lists with one in them."""
     if _is_a(val, Handle):
         return True
-    return _is_a(val, (list, tuple)) and any(holds_arrays(v) for v in val)
+    return _is_a(val, (list, tuple)) and any(holds_arrays(v) for v in _read(val))
 
 
 def _inferred_dtype(val: Any) -> DType | None:

@@ -49,7 +49,7 @@ def many_axes(name: str, axes: Axes | None, shape: Sequence[int] | int) -> tuple
     """Axes counted from the front, without repetition; None is all of them."""
     if axes is None:
         return tuple(range(shape if isinstance(shape, int) else len(shape)))
-    given = listed(name, "axis", axes) if isinstance(axes, (tuple, list)) else (axes,)
+    given = listed(name, "axis", axes) if isinstance(axes, (tuple, list, range)) else (axes,)
     found = tuple([one_axis(name, a, shape) for a in given])
     if len(set(found)) != len(found):
         raise ShapeError(at_user_line(f"smelt.{name}: axes {given} repeat an axis"))

@@ -80,6 +80,18 @@ def promote_all(name: str, *operands: ArrayLike) -> list[array]:
     return [broadcast_to_shape(x, shape) for x in found]
 
 
+def arrays_of(*operands: ArrayLike) -> list[array]:
+    """Operands as arrays of their own shapes. Numbers beside arrays are weak: exact in the dtype that both have."""
+    if any(isinstance(x, np.generic) for x in operands):
+        operands = _weakened(*operands)
+    given = [x if is_scalar(x) or type(x) is array else as_array(x) for x in operands]
+    met = [x.dtype for x in given if isinstance(x, array)]
+    if not met:
+        return [as_array(x) for x in given]
+    dtype = functools.reduce(dtypes.promote, met)
+    return [scalar_array(x, dtypes.promote_scalar(dtype, x)) if is_scalar(x) else x for x in given]  # type: ignore[misc]
+
+
 def _weakened(*operands: ArrayLike) -> tuple[ArrayLike, ...]:
     """`operands` with NumPy's numbers as Python's, if there is an array that they meet."""
     arrays = [x if is_number(x) else as_array(x) for x in operands]

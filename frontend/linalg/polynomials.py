@@ -14,6 +14,7 @@ from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import filled, joined, piece, to_shape
+from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .spectra import eigvals, lstsq
 
@@ -36,7 +37,7 @@ def poly(seq_of_zeros: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     check_stream(stream)
     given = numbers_of(as_array(seq_of_zeros))
     if given.ndim == 2:
-        given = eigvals(given)
+        given = eigvals(as_floating(given))
     if given.ndim != 1:
         raise ShapeError(at_user_line(f"smelt.poly: a vector of roots or a square matrix is needed, is {given.aval}"))
     dtype = dtypes.to_float(given.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from ..functions import diagonals
 from ..functions.arithmetic import multiply, subtract
@@ -148,3 +149,6 @@ def _product(xs: Sequence[array], split: dict[tuple[int, int], int], i: int, j: 
         return xs[i]
     k = split[i, j]
     return matmul(_product(xs, split, i, k), _product(xs, split, k + 1, j))
+
+
+explain_keywords(globals())

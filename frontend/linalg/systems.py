@@ -5,6 +5,7 @@ from __future__ import annotations
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flag
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..functions.complex_numbers import conjugate
@@ -352,3 +353,6 @@ def _in_order(x: array, order: array) -> array:
     """The rows of matrices in another order."""
     index = to_shape(order, (*order.shape, 1))
     return take_along_axis(x, broadcast_to_shape(index, x.shape), x.ndim - 2)
+
+
+explain_keywords(globals())

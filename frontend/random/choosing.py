@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 
 from ..functions.index_functions import take
 from ..functions.logic import where
@@ -109,3 +110,6 @@ def shuffle(x: array, axis: int = 0, key: array | None = None, stream: StreamOrD
     if not isinstance(x, array):
         raise AttributeValueError(at_user_line("smelt.random.shuffle: x must be an array, which is changed in place"))
     setitem(x, ..., permutation(x, axis, key))
+
+
+explain_keywords(globals(), "shuffle choice")

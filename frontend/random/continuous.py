@@ -10,6 +10,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, TraceError, at_user_line
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.locks import unforked
 from smelt.ir.op import registry as ops
 
@@ -278,3 +279,6 @@ def laplace(
     samples = rounded(apply("mul", apply("sign", u), apply("log1p", apply("neg", apply("abs", u)))), target)
     samples = _combined("laplace", "mul", samples, "scale", scale, target)
     return convert(_combined("laplace", "add", samples, "loc", loc, target), target)
+
+
+explain_keywords(globals(), "gumbel laplace multivariate_normal normal truncated_normal uniform")

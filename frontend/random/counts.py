@@ -15,6 +15,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import abs as absolute
@@ -248,3 +249,6 @@ def _refused(
     fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept)
     taken = logical_and(inside, logical_or(squeezed, fits))
     return take_along_axis(kept, argmax(taken, axis=0, keepdims=True), axis=0)[0]
+
+
+explain_keywords(globals(), "binomial geometric poisson")

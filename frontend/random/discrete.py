@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..functions.reductions import reshape_to
@@ -298,3 +299,6 @@ def permutation(
     rows = reshape_to(parts, (n, *source.shape[:axis], *source.shape[axis + 1 :]))
     back = (*range(1, axis + 1), 0, *range(axis + 1, source.ndim))
     return rows if axis == 0 else emit(ops["transpose"], (rows,), {"permutation": back})
+
+
+explain_keywords(globals(), "bernoulli bits categorical permutation randint")

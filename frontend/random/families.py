@@ -11,6 +11,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import sign, sqrt
@@ -373,3 +374,6 @@ def orthogonal(
     else:
         turn = sign(turn)
     return convert(q * turn.reshape((*turn.shape[:-1], 1, size)), target)
+
+
+explain_keywords(globals())

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from ..functions.arithmetic import sqrt
 from ..functions.compositions import softmax
@@ -240,3 +241,6 @@ def _slope(tangent: array, logarithm: array, a: array, *_: array) -> array:
 
 _chosen = custom_jvp(_choose)
 _chosen.defjvps(_slope, None, None, None)
+
+
+explain_keywords(globals(), "beta chisquare dirichlet exponential gamma student_t")

@@ -10,6 +10,7 @@ from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.host_loops import loops
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 from smelt.runtime import Buffer
 
@@ -136,3 +137,6 @@ def _split_words(k0: int, k1: int) -> list[list[int]]:
         first.append(x0)
         second.append(x1)
     return [first, second]
+
+
+explain_keywords(globals(), "key seed split")

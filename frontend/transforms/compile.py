@@ -14,6 +14,7 @@ from smelt.ir import collector, locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.errors import TraceError, TreeError, at_user_line
 from smelt.ir.flags import flag, flags_checked
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.settings import settings
 from smelt.runtime import Executable, default_device
 from smelt.runtime.pipelines import spelled
@@ -567,3 +568,6 @@ def make_ir(fun: Callable[P, Any], short: bool = False) -> Callable[P, str]:
         return compiled.trace(*args, **kwargs).as_text("graph", short)
 
     return wrapped
+
+
+explain_keywords(globals(), "compile make_ir")

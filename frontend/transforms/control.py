@@ -24,6 +24,7 @@ from smelt.ir.errors import (
     at_user_line,
     shown,
 )
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.symbolic import index
 
 from ..functions.arithmetic import clip
@@ -547,3 +548,6 @@ def _interleave(even: array, odd: array, axis: int) -> array:
     pairs = stack([even[paired], odd], axis=axis + 1)
     found = reshape_to(pairs, (*shape[:axis], 2 * n, *shape[axis + 1 :]))
     return found if even.shape[axis] == n else concatenate([found, even[rest]], axis=axis)
+
+
+explain_keywords(globals())

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from smelt.ir.errors import TreeError, at_user_line
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy import tree
 from ..lazy.arrays import array
@@ -386,3 +387,6 @@ def checkpoint(fun: Callable[P, R]) -> Callable[P, R]:
 
 
 __all__ = ["checkpoint", "custom_function", "custom_jvp", "custom_vjp"]
+
+
+explain_keywords(globals())

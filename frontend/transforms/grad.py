@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Literal, overload
 
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..lazy import tree
@@ -451,3 +452,6 @@ def stop_gradient(a: Any, /, *, stream: StreamOrDevice = None) -> Any:
         return apply_unary(ops["stop_gradient"], a)
     stopped = [apply_unary(ops["stop_gradient"], x) if isinstance(x, array) else x for x in leaves]
     return tree.unflatten(treedef, stopped)
+
+
+explain_keywords(globals(), "value_and_grad grad vjp jvp stop_gradient")

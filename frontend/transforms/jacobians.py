@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Literal, overload
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DTypeError, at_user_line
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 
 from ..functions.creation import eye, zeros
 from ..functions.shaping import moveaxis, reshape
@@ -198,3 +199,6 @@ def _rows(recorded: Recorded) -> list[list[array]]:
     cotangents = vmap(lambda *cts: recorded.vjp(cts)[n:])(*_basis(outs))
     by_input = [_pieces(ct, outs, axis_last=False) for ct in cotangents]
     return [list(row) for row in zip(*by_input)]
+
+
+explain_keywords(globals(), "jacfwd jacrev hessian")

@@ -16,6 +16,7 @@ from smelt.ir.builder import CALL, OpView, Value, functions, read_function
 from smelt.ir.control import ControlOp
 from smelt.ir.errors import NotDifferentiableError, TreeError, at_user_line, file_line
 from smelt.ir.flags import flags_checked
+from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.runtime import LruCache
@@ -358,3 +359,6 @@ def _refuse(name: str, step: RecordedNode, why: str) -> None:
             "use smelt.vjp for its derivative"
         )
     )
+
+
+explain_keywords(globals(), "linearize linear_transpose")

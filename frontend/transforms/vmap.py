@@ -11,6 +11,7 @@ import numpy as np
 
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AxisError, ShapeError, TreeError, at_user_line, shown
+from smelt.ir.keywords import explain_keywords
 
 from ..lazy import tree
 from ..lazy.arguments import aval_of, is_integer
@@ -269,3 +270,6 @@ def broadcast_axes(axes: Any, value: Any, what: str, path: str) -> list[int | No
     for step, child, entry in tree.paired(value, axes):
         found += broadcast_axes(entry, child, what, path + step)
     return found
+
+
+explain_keywords(globals(), "vmap")

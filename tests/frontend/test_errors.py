@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,3 +102,17 @@ def test_unsupported_operands_are_a_type_error():
         X + "a"
     with pytest.raises(TypeError):
         X @ None
+
+
+def test_the_cell_of_a_notebook_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the file in which IPython keeps its code."""
+    cell = compile("smelt.ones(2) + smelt.ones(3)\n", "/tmp/ipykernel_7/123.py", "exec")
+    compiler = SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]") if "ipykernel" in name else None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(compile=compiler)))
+    with pytest.raises(smelt.SmeltError, match=r"at cell In\[3\]:1$"):
+        exec(cell, {"smelt": smelt})
+    with pytest.raises(smelt.SmeltError, match=r"at \S+test_errors\.py:\d+$"):
+        smelt.ones(2) + smelt.ones(3)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    with pytest.raises(smelt.SmeltError, match=r"ipykernel_7/123\.py:1$"):
+        exec(cell, {"smelt": smelt})

@@ -1,0 +1,92 @@
+"""What NumPy's own tests ask of functions that smelt has, too: each case beside NumPy, or refused as there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError
+
+A = np.arange(12.0).reshape(2, 2, 3)
+INF, NAN = np.inf, np.nan
+
+#: (name, arguments, keywords)
+CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("average", (A,), {"axis": (0, 1), "weights": np.array([[0, 0.5], [0.25, 1.0]])}),
+    ("average", (A,), {"axis": (2, 0), "weights": np.arange(6.0).reshape(3, 2)}),
+    ("average", (A,), {"axis": (1, 2), "weights": np.array([[0, 0.5, 0.5], [1, 0, 0]]), "keepdims": True}),
+    ("average", (A,), {"axis": 1, "weights": np.array([1.0, 2])}),
+    ("insert", (np.array([[1, 1], [2, 2], [3, 3]]), [1], [1, 2, 3]), {"axis": 1}),
+    ("insert", (np.array([[1, 1], [2, 2], [3, 3]]), [1], np.array([[1], [2], [3]])), {"axis": 1}),
+    ("insert", (np.array([[1, 1], [2, 2], [3, 3]]), 1, [1, 2, 3]), {"axis": 1}),
+    ("insert", (np.arange(4), slice(1, 2), [7, 8]), {}),
+    ("insert", (np.arange(4), np.array([True, False, True, False]), [7, 8]), {}),
+    ("insert", (np.array([1, 2, 3]), np.array([True] * 4), 9), {}),
+    ("delete", (np.arange(5), np.array([[0, 1], [2, 1]])), {}),
+    ("interp", ([1, 2, 2.5, 3, 4], [1, 2, 3, 4], [1, 2, INF, 4]), {}),
+    ("interp", (0.5, np.array([-INF, INF]), np.array([10.0, 10])), {}),
+    ("interp", (np.array([NAN, 0.5]), np.array([0.0, 1]), np.array([2.0, 2])), {}),
+    (
+        "interp",
+        ([-180, -170, -185, 185, -10, -5, 0, 365], [190, -190, 350, -350], [5 + 1j, 10 + 2j, 3 + 3j, 4 + 4j]),
+        {"period": 360},
+    ),
+    ("count_nonzero", (A, 1), {}),
+    ("poly", ([[1, 2, 3], [4, 5, 6], [7, 8, 0]],), {}),
+    ("nanstd", (np.array([1.0, NAN, 3, 8]),), {"ddof": 1}),
+    ("nanvar", (np.array([[1.0, NAN, 3], [2, 5, 8]]),), {"axis": 1, "ddof": 1}),
+]  # fmt: skip
+
+
+def smelts(x: Any) -> Any:
+    return smelt.array(x, x.dtype.name) if isinstance(x, np.ndarray) else x
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_as_numpy(case: int) -> None:
+    name, args, kwargs = CASES[case]
+    want = getattr(np, name)(*args, **kwargs)
+    got = getattr(smelt, name)(*map(smelts, args), **{k: smelts(v) for k, v in kwargs.items()})
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: smelt.gradient(smelt.ones((5, 5)), smelt.arange(5.0)), ArgumentTypeError),
+        (lambda: smelt.ediff1d(smelt.array([1, 2, 3]), to_end=NAN), DTypeError),
+        (lambda: smelt.ediff1d(smelt.array([1, 2, 3]), to_begin=smelt.array([5.0])), DTypeError),
+        (lambda: smelt.cov(smelt.ones((2, 3)), fweights=[1.5, 4.5, 1.5]), DTypeError),
+        (lambda: smelt.average(smelt.ones((2, 2, 3)), axis=(0, 1), weights=[1.0, 2.0]), ShapeError),
+        (lambda: smelt.insert(smelt.arange(4), [True, False], [1]), ShapeError),
+        (lambda: smelt.polyval(smelt.broadcast_to(smelt.array(1.0), (2**33,)), 1.0), ShapeError),
+    ],
+)
+def test_refused(call: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"test_numpy_suite\.py"):
+        call()
+
+
+def test_interp_has_its_derivatives_where_points_meet() -> None:
+    x, xp = smelt.array([0.5, 1.5, 1.0]), smelt.array([0.0, 1, 2])
+    by_values = smelt.grad(lambda f: smelt.interp(x, xp, f).sum())(smelt.array([1.0, 1, 3]))
+    np.testing.assert_allclose(np.asarray(by_values), [0.5, 2, 0.5])
+
+
+DOUBLES = np.array([0.03, 0.1, 0.35, 0.6])
+#: Functions of a Python number beside an array of float64, where the number stands, and more.
+BESIDE = {
+    "append": "sx", "digitize": "sx", "inner": "sx", "interp": "sxx", "isin": "sx", "kron": "sx", "outer": "sx",
+    "polyval": "xs", "searchsorted": "xs", "intersect1d": "sx", "setdiff1d": "sx", "setxor1d": "sx", "union1d": "sx",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "places"), BESIDE.items())
+def test_numbers_beside_float64_are_exact(name: str, places: str) -> None:
+    doubles = smelt.array(DOUBLES, smelt.float64)
+    args = [doubles if place == "x" else 0.1 for place in places]
+    want = getattr(np, name)(*[DOUBLES if place == "x" else 0.1 for place in places])
+    np.testing.assert_allclose(np.asarray(getattr(smelt, name)(*args)), want, rtol=1e-14)
