@@ -202,7 +202,8 @@ def test_a_module_without_main():
 
 def test_inputs_made_of_numbers_drawn_before_leave_those_as_they_are() -> None:
     drawn, rng = Drawn(), np.random.default_rng(0)
-    avals = [Aval((5, 3), dtypes.float32), Aval((), dtypes.int32), Aval((0,), dtypes.bfloat16), Aval((7,), dtypes.bool_)]
+    shapes = {dtypes.float32: (5, 3), dtypes.int32: (), dtypes.bfloat16: (0,), dtypes.bool_: (7,)}
+    avals = [Aval(shape, dtype) for dtype, shape in shapes.items()]
     for kind in KINDS:
         arrays = inputs_of(avals, kind, 0, rng, drawn)
         assert [(x.shape, x.dtype) for x in arrays] == [(a.shape, a.dtype.numpy) for a in avals]
