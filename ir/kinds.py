@@ -197,8 +197,7 @@ class Movement(Fusible):
 class Reduction(Op):
     """The result at i combines x over the reduced axes, which vanish from its shape.
 
-    Subclasses state `identity`, ``combine(k, a, b)`` for two elements or partial results, and
-    whether the order of combination may change the rounding (`reassociates`).
+    Subclasses state `identity`, and ``combine(k, a, b)`` for two elements or partial results.
     """
 
     kind = "reduction"

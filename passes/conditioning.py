@@ -94,15 +94,19 @@ def nudged(x: np.ndarray, step: int, rng: np.random.Generator) -> np.ndarray:
     if x.dtype.kind in "biu":
         return x
     bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}")
-    exact = (bits & (3 if x.dtype.itemsize == 2 else 255)) == 0
-    with np.errstate(all="ignore"):
-        still = exact | ~np.isfinite(x)
-    by = (2 * rng.integers(0, 2, bits.shape, np.int8) - 1) * bits.dtype.type(1 if x.dtype.itemsize == 2 else step)
-    moved = np.where(still, bits, bits + by).view(x.dtype).reshape(x.shape)
-    with np.errstate(all="ignore"):
-        # Beyond the least number lies another sign, or NaN, and beyond the largest infinity.
-        beyond = ~np.isfinite(moved) | (np.signbit(moved) != np.signbit(x))
-    return np.where(beyond, x, moved)
+    half, one = x.dtype.itemsize == 2, bits.dtype.type
+    drawn = np.frombuffer(rng.bytes(-(-bits.size // 8)), np.uint8)
+    by = np.unpackbits(drawn, count=bits.size).reshape(bits.shape).astype(bits.dtype)
+    by *= one(2 if half else 2 * step)
+    by -= one(1 if half else step)
+    by *= (bits & one(3 if half else 255)) != 0
+    # All bits but the sign count sizes: beyond the least number lies another sign, beyond the largest infinity.
+    size = bits & one(np.iinfo(bits.dtype).max)
+    infinite = np.array(np.inf, x.dtype).view(bits.dtype)
+    by *= size < infinite
+    size += by
+    by *= (size >= 0) & (size < infinite)
+    return np.asarray(bits + by).view(x.dtype).reshape(x.shape)
 
 
 class Movement:

@@ -21,6 +21,8 @@ FOR_ELEMENTS = ("random", "small", "positive", "mixed", "special")
 TINY = 1e-4
 #: How many elements show what special numbers do when they meet, and how many times as many inputs are made for it.
 _ENOUGH, _MOST_TURNS = 256, 8
+#: How many numbers are drawn at least for arrays that are pieces of them.
+_LEAST_DRAWN = 1 << 16
 #: Zeros, what is no number, ties of rounding, and numbers between; the extremes of each dtype are special, too.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, -2.5)
 
@@ -32,22 +34,46 @@ def turns_of(avals: Sequence[Aval], kind: str, count: int) -> int:
     return count * max(1, min(_MOST_TURNS, _ENOUGH // max(1, min((a.size for a in avals), default=1))))
 
 
-def inputs_of(avals: Sequence[Aval], kind: str, turn: int, rng: np.random.Generator) -> list[np.ndarray]:
+def inputs_of(
+    avals: Sequence[Aval], kind: str, turn: int, rng: np.random.Generator, drawn: Drawn | None = None
+) -> list[np.ndarray]:
     """An array of each type. "mixed" are "random", half of the arrays scaled to tiny numbers, others each turn.
     "one-NaN" and "one-special" are "random" but for one element of one array: in whatever order a program sums, what
     depends on that is NaN, or infinite.
+
+    Args:
+        drawn: numbers of before, of which arrays are made; else all are new.
     """
-    plain = kind in ("mixed", "one-NaN", "one-special")
-    drawn = [_drawn(aval, "random" if plain else kind, rng) for aval in avals]
-    inexact = [i for i, x in enumerate(drawn) if x.size and avals[i].dtype.is_inexact]
+    plain = "random" if kind in ("mixed", "one-NaN", "one-special") else kind
+    arrays = [drawn.array(aval, plain, rng) if drawn else _drawn(aval, plain, rng) for aval in avals]
+    inexact = [i for i, x in enumerate(arrays) if x.size and avals[i].dtype.is_inexact]
     if kind == "mixed":
         for at, i in enumerate(inexact):
             if (at >> turn // 2) & 1 == turn % 2:
-                drawn[i] = (drawn[i] * TINY).astype(drawn[i].dtype)
+                arrays[i] = (arrays[i] * TINY).astype(arrays[i].dtype)
     if kind.startswith("one-") and inexact:
-        x = drawn[inexact[rng.integers(len(inexact))]]
+        i = inexact[rng.integers(len(inexact))]
+        x = arrays[i] = arrays[i].copy() if drawn else arrays[i]
         x[tuple(rng.integers(n) for n in x.shape)] = np.nan if kind == "one-NaN" else rng.choice(np.array(SPECIAL))
-    return drawn
+    return arrays
+
+
+class Drawn:
+    """Numbers of each kind and dtype, drawn once for many small programs: an array is a piece of them, from a place
+    found by chance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[dtypes.DType, str], np.ndarray] = {}
+
+    def array(self, aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:
+        """An array of a type, to be read."""
+        numbers = self._numbers.get((aval.dtype, kind))
+        if numbers is None or numbers.size < 2 * aval.size:
+            numbers = _drawn(Aval((max(_LEAST_DRAWN, 3 * aval.size),), aval.dtype), kind, rng)
+            numbers.flags.writeable = False
+            self._numbers[aval.dtype, kind] = numbers
+        at = rng.integers(numbers.size - aval.size + 1)
+        return numbers[at : at + aval.size].reshape(aval.shape)
 
 
 def _drawn(aval: Aval, kind: str, rng: np.random.Generator) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from smelt.ir import mlir, text
+from smelt.ir import collector, mlir, text
 from smelt.ir.aval import Aval
 from smelt.ir.builder import function_named, functions, read_function
 from smelt.ir.errors import PassError, PipelineError, SmeltError
@@ -22,7 +22,7 @@ from smelt.ir.short import to_short_text
 from .call_graph import callees_first
 from .conditioning import MULTIPLE, Counted, Movement
 from .driver import PassRecord, Pipeline
-from .inputs import FOR_ELEMENTS, FOR_SUMS, KINDS, inputs_of, turns_of
+from .inputs import FOR_ELEMENTS, FOR_SUMS, KINDS, Drawn, inputs_of, turns_of
 from .numbering import Numbering
 from .parts import parts_of
 from .rewrite import mentions
@@ -54,6 +54,7 @@ class ValueCheck:
         seed: of the random numbers.
         parts: whether passes also run on parts of the program alone, a few ops each (`parts.py`), where special values
             reach each operand, and each value is a result.
+        drawn: numbers of which inputs are made; else they are new.
 
     Raises:
         IRError: there is no ``@main``, or a function that calls itself.
@@ -78,14 +79,16 @@ class ValueCheck:
     ['canonicalize', 'dce']
     """
 
-    def __init__(self, module: Any, count: int = 3, seed: int = 0, parts: bool = True):
+    def __init__(
+        self, module: Any, count: int = 3, seed: int = 0, parts: bool = True, drawn: Drawn | None = None
+    ):
         with mlir.lock:
             callees_first(module)  # functions that call themselves are an error, and no endless run
             main = function_named(module)
             self.arguments, self.results = [v.aval for v in main.arguments], [v.aval for v in main.returns]
         rng = np.random.default_rng(seed)
         self.inputs: list[tuple[str, list[np.ndarray]]] = []
-        self._count, self._rng, self._parts = count, rng, parts
+        self._count, self._rng, self._parts, self._drawn = count, rng, parts, drawn
         self.checked: list[str] = []
         self.loose: set[tuple[str, int, str]] = set()
         self.expected: list[list[np.ndarray]] | None = None
@@ -102,7 +105,7 @@ class ValueCheck:
                 for turn in range(turns_of(self.arguments, kind, self._count)):
                     if turn * run.elements > MOST_ELEMENTS:
                         break
-                    inputs = inputs_of(self.arguments, kind, turn, self._rng)
+                    inputs = inputs_of(self.arguments, kind, turn, self._rng, self._drawn)
                     try:
                         results = _results(run, inputs)
                     except SmeltError as error:  # a library takes no such numbers, or a loop does not end
@@ -114,11 +117,15 @@ class ValueCheck:
             if failed is not None and not self.inputs:
                 raise PipelineError(f"@main runs on no numbers made up: {failed}")
             self._most = MOST_TIMES * run.most_ops
-            self._first = self._last = text.to_text(module)
+            self._first = self._last = text.to_text(module, verified=True)
             self._computed = self._numbering.of(module)
 
     def on_pass(self, record: PassRecord, module: Any) -> None:
         """Compare. Raises PipelineError: the pass has changed a value."""
+        with collector.paused():
+            self._on_pass(record, module)
+
+    def _on_pass(self, record: PassRecord, module: Any) -> None:
         if self.expected is None:
             self._begin(module)
             return
@@ -130,7 +137,7 @@ class ValueCheck:
                 raise PipelineError(
                     f"{record.stage} changed @main: it {what} {_listed(after)}, before {_listed(before)}"
                 )
-        source, self._last = self._last, text.to_text(module)
+        source, self._last = self._last, text.to_text(module, verified=True)
         if self._last == source:
             self.checked.append(record.stage)
             return
@@ -152,13 +159,18 @@ class ValueCheck:
 
     def _check_parts(self, record: PassRecord, source: str) -> None:
         """Run a pass on parts of the program before it, and compare. Raises PipelineError."""
+        pipeline, drawn = Pipeline([record.item]), Drawn()
         for name, make in parts_of(text.parse(source, own=True)):
-            part, after = make(), make()
+            after = make()
+            was = text.to_text(after, verified=True)
             try:
-                Pipeline([record.item]).run(after)
+                pipeline.run(after)
+                if text.to_text(after, verified=True) == was:
+                    continue
+                part = make()
                 if self._numbering.of(part) == self._numbering.of(after):
                     continue
-                check = ValueCheck(part, 1, parts=False)
+                check = ValueCheck(part, 1, parts=False, drawn=drawn)
             except PassError:
                 raise
             except SmeltError:  # it is no program for the pass, or for a library

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir import text
+from smelt.ir import dtypes, text
+from smelt.ir.aval import Aval
 from smelt.ir.custom_call import Target, register_target
 from smelt.ir.errors import IRError, PipelineError
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation, PassRecord
+from smelt.passes.inputs import KINDS, Drawn, inputs_of
 from smelt.passes.validation import ValueCheck, differences
 from smelt.tools import cli, opt
 
@@ -196,3 +198,17 @@ def test_code_of_a_file_runs_only_when_it_is_trusted(tmp_path, capsys):
 def test_a_module_without_main():
     with pytest.raises(IRError, match="no function @main; it has f"):
         ValueCheck(text.parse("func.func private @f() { return }"))
+
+
+def test_inputs_made_of_numbers_drawn_before_leave_those_as_they_are() -> None:
+    drawn, rng = Drawn(), np.random.default_rng(0)
+    shapes = {dtypes.float32: (5, 3), dtypes.int32: (), dtypes.bfloat16: (0,), dtypes.bool_: (7,)}
+    avals = [Aval(shape, dtype) for dtype, shape in shapes.items()]
+    for kind in KINDS:
+        arrays = inputs_of(avals, kind, 0, rng, drawn)
+        assert [(x.shape, x.dtype) for x in arrays] == [(a.shape, a.dtype.numpy) for a in avals]
+    numbers = drawn.array(Aval((1 << 16,), dtypes.float32), "random", rng)
+    assert np.isfinite(numbers).all() and not numbers.flags.writeable
+    assert np.isnan(inputs_of(avals[:1], "one-NaN", 0, rng, drawn)[0]).sum() == 1
+    one, other = (drawn.array(avals[0], "random", rng) for _ in range(2))
+    assert (one != other).any()

@@ -60,6 +60,7 @@ _OTHER_ATTRIBUTES = words(
     render_target_array_index required_threads_per_threadgroup sample_id sample_mask sample_perspective
     sample_no_perspective shared stage_in stencil stitchable texcoord user user_instance vertex vertex_id
     viewport_array_index visible alias_implicit_imageblock alias_implicit_imageblock_color
+    accept_intersection continue_search distance primitive_culled
     """
 )
 FOREIGN_KEYWORDS = {
@@ -69,25 +70,10 @@ FOREIGN_KEYWORDS = {
 }
 
 #: What this check knows nothing of; a text that uses it is refused as a whole, and says so.
-UNCOVERED = {
-    **dict.fromkeys(("imageblock", "imageblock_slice", "threadgroup_imageblock"), "image blocks and tile functions"),
-    **dict.fromkeys(
-        (
-            "raytracing", "primitive_acceleration_structure", "instance_acceleration_structure", "intersector",
-            "acceleration_structure", "intersection_function_table", "intersection_query", "intersection_result",
-        ),
-        "ray tracing",
-    ),
-    **dict.fromkeys(("object_data", "mesh_grid_properties", "mesh"), "mesh pipelines"),
-    **dict.fromkeys(("render_command", "compute_command", "command_buffer"), "indirect command buffers"),
-    **dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), "tensors"),
-}  # fmt: skip
-UNCOVERED_STAGES = {
-    "mesh": "mesh pipelines",
-    "object": "mesh pipelines",
-    "intersection": "ray tracing",
-}
+UNCOVERED = dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), "tensors")
 
+#: Stages whose functions run in threadgroups, with memory of these.
+WITH_THREADGROUPS = ("kernel", "object", "mesh")
 #: Attribute of a kernel parameter → the types it may have.
 _SCALAR = frozenset({"uint", "ushort"})
 _POSITION = _SCALAR | {f"{scalar}{width}" for scalar in _SCALAR for width in (2, 3)}
@@ -131,7 +117,31 @@ FRAGMENT_TYPES: dict[str, frozenset[str]] = {
     **dict.fromkeys(words("render_target_array_index viewport_array_index"), _SCALAR | {"uchar"}),
     "barycentric_coord": frozenset({"float", "float2", "float3"}),
 }
+_TRANSFORM = frozenset({"float4x3"})
+INTERSECTION_TYPES: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        words("origin direction world_space_origin world_space_direction"), frozenset({"float3", "packed_float3"})
+    ),
+    **dict.fromkeys(
+        words("min_distance max_distance distance time motion_start_time motion_end_time"), frozenset({"float"})
+    ),
+    **dict.fromkeys(
+        words(
+            """
+            primitive_id instance_id user_instance_id geometry_id geometry_intersection_function_table_offset
+            instance_intersection_function_table_offset key_frame_count
+            """
+        ),
+        _SCALAR,
+    ),
+    **dict.fromkeys(words("object_to_world_transform world_to_object_transform"), _TRANSFORM),
+    "barycentric_coord": frozenset({"float2"}),
+    **dict.fromkeys(words("front_facing opaque"), frozenset({"bool"})),
+    "curve_parameter": frozenset({"float"}),
+}
 #: Attribute of a member → the types it may have.
 MEMBER_TYPES: dict[str, frozenset[str]] = {"position": frozenset({"float4"}), "point_size": frozenset({"float"})}
 RESOURCES = frozenset({"buffer", "threadgroup", "texture", "sampler"})
-KNOWN_ATTRIBUTES = _OTHER_ATTRIBUTES | RESOURCES | PARAMETER_TYPES.keys()
+KNOWN_ATTRIBUTES = (
+    _OTHER_ATTRIBUTES | RESOURCES | PARAMETER_TYPES.keys() | INTERSECTION_TYPES.keys() | {"primitive_data"}
+)

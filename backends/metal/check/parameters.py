@@ -10,18 +10,21 @@ from ...gpu.devices import METAL
 from .names import (
     FRAGMENT_THREADS,
     FRAGMENT_TYPES,
+    INTERSECTION_TYPES,
     KNOWN_ATTRIBUTES,
     MEMBER_TYPES,
     PARAMETER_TYPES,
     RESOURCES,
     VERTEX_TYPES,
+    WITH_THREADGROUPS,
+    words,
 )
 from .values import NoInteger, Undeclared
 
 if TYPE_CHECKING:
     from .rules import Function, Node, Rules
 
-STAGES = ("kernel", "vertex", "fragment")
+STAGES = ("kernel", "vertex", "fragment", "object", "mesh", "intersection")
 _LIMITS = {"buffer": METAL.max_buffers, "threadgroup": METAL.max_buffers, "texture": 128, "sampler": 16}
 #: Attributes that have the same type wherever a kernel uses more than one of them.
 _POSITIONS = frozenset(name for name, types in PARAMETER_TYPES.items() if "uint3" in types)
@@ -31,6 +34,19 @@ _BUILTINS = {
     "vertex": VERTEX_TYPES,
     "fragment": {**FRAGMENT_TYPES, **{name: PARAMETER_TYPES[name] for name in FRAGMENT_THREADS}},
 }
+_AMPLIFICATION = {name: VERTEX_TYPES[name] for name in ("amplification_id", "amplification_count")}
+_BUILTINS["object"] = _BUILTINS["mesh"] = {**PARAMETER_TYPES, **_AMPLIFICATION}
+_BUILTINS["intersection"] = INTERSECTION_TYPES
+#: Stages that hand a payload on or take one, and the address space that it lies in, in clang's words and Metal's.
+_PAYLOADS = {
+    **dict.fromkeys(("object", "mesh"), ("__local", "object_data")),
+    "intersection": ("__private", "ray_data"),
+}
+#: What an intersection function is about, and the tags of what it is told.
+_SHAPES = ("triangle", "bounding_box", "curve")
+_TAGS = words("instancing triangle_data curve_data world_space_data primitive_motion instance_motion extended_limits")
+#: What stands in parameters without attributes, besides resources.
+_UNNAMED = {"kernel": "imageblock<", "object": "mesh_grid_properties", "mesh": "mesh<"}
 _POINTERS = ("POINTER", "LVALUEREFERENCE")
 #: What clang calls memory to which no structure in device or constant memory may point.
 _ELSEWHERE = {"__private": "thread", "__local": "threadgroup"}
@@ -47,7 +63,7 @@ class _Resource(NamedTuple):
 
 
 def check_parameters(function: Function, rules: Rules) -> None:
-    """Check the parameters of a kernel, vertex or fragment function."""
+    """Check the parameters of a function of a stage."""
     _Parameters(function, rules).run()
 
 
@@ -125,7 +141,15 @@ class _Parameters:
         self.rules.add("error", cursor, message)
 
     def unnamed(self, cursor: Any) -> None:
-        hint = {"kernel": "[[thread_position_in_grid]]", "vertex": "[[vertex_id]]", "fragment": "[[stage_in]]"}
+        kind = cursor.type.get_canonical()
+        if self.stage == "fragment" and _has_colours(kind):
+            return
+        if self.stage == "mesh" and _is_dependent(kind):
+            return
+        if self.stage in _UNNAMED and _plain(kind).startswith(_UNNAMED[self.stage]):
+            return
+        hint = {"vertex": "[[vertex_id]]", "fragment": "[[stage_in]]", "intersection": "[[origin]]"}
+        hint.update(dict.fromkeys(WITH_THREADGROUPS, "[[thread_position_in_grid]]"))
         written = "[[buffer(0)]]" if _pointee(cursor.type) is not None else hint[self.stage]
         what = f"{self.stage} parameter '{cursor.spelling}'"
         self.error(cursor, f"{what} has no attribute such as {written}")
@@ -159,8 +183,11 @@ class _Parameters:
             self.error(cursor, f"unknown attribute '{attribute}'{hint}")
         elif attribute in builtins:
             self.builtin(cursor, attribute, builtins[attribute])
-        elif attribute == "threadgroup" and self.stage == "vertex":
-            self.error(cursor, "[[threadgroup]]: a vertex function has no threadgroup memory")
+        elif attribute == "threadgroup" and self.stage in ("vertex", "intersection"):
+            article = "an" if self.stage == "intersection" else "a"
+            self.error(cursor, f"[[threadgroup]]: {article} {self.stage} function has no threadgroup memory")
+        elif attribute == "payload":
+            self.payload(cursor)
         elif attribute in RESOURCES:
             self.resource(cursor, attribute, arguments, resource, found)
         elif attribute == "stage_in":
@@ -182,6 +209,18 @@ class _Parameters:
                     cursor, f"[[{attribute}]] is a value of {' and '.join(stages)} functions, not of a {self.stage}"
                 )
 
+    def payload(self, cursor: Any) -> None:
+        """What an object function hands on to mesh functions, and a ray to what it may hit."""
+        space, written = _PAYLOADS.get(self.stage, ("", ""))
+        pointee = _pointee(cursor.type)
+        if not space:
+            stages = " and ".join(_PAYLOADS)
+            self.error(cursor, f"[[payload]] is a value of {stages} functions, not of a {self.stage}")
+        elif pointee is None or space not in pointee.spelling:
+            self.error(cursor, f"[[payload]] stands on a reference or pointer to {written} memory")
+        elif self.stage == "mesh" and not pointee.is_const_qualified():
+            self.error(cursor, "[[payload]] of a mesh function is const")
+
     def stage_input(self, cursor: Any) -> None:
         """What a vertex or kernel function reads of the vertex descriptor is found by the numbers of its members."""
         for member in cursor.type.get_canonical().get_declaration().get_children():
@@ -194,16 +233,37 @@ class _Parameters:
                 return
 
     def result(self) -> None:
-        """A vertex function returns where its vertex is, if it returns anything."""
+        """A vertex function returns where its vertex is, if it returns anything; an intersection function whether a ray
+        hits."""
         cursor, kind = self.function.cursor, self.function.cursor.result_type.get_canonical()
-        if self.stage != "vertex" or kind.kind.name == "VOID" or _is_dependent(kind):
+        if self.stage not in ("vertex", "intersection") or _is_dependent(kind):
             return
         members = [*kind.get_fields(), *kind.get_declaration().get_children()]
-        marks = [part.spelling for m in members for part in m.get_children() if part.kind.name == "ANNOTATE_ATTR"]
-        is_derived = any(m.kind.name == "CXX_BASE_SPECIFIER" for m in members)
-        if not is_derived and type_name(kind) != "float4" and not any(m.startswith("position") for m in marks):
-            what = f"vertex '{cursor.spelling}' returns '{type_name(kind)}'"
+        if any(m.kind.name == "CXX_BASE_SPECIFIER" for m in members):
+            return
+        marks = {part.spelling for m in members for part in m.get_children() if part.kind.name == "ANNOTATE_ATTR"}
+        what = f"{self.stage} '{cursor.spelling}' returns '{type_name(kind)}'"
+        if self.stage == "intersection":
+            self.hit(what, kind, marks)
+        elif type_name(kind) not in ("void", "float4") and not any(mark.startswith("position") for mark in marks):
             self.error(cursor, f"{what}: a float4, or a structure with a member [[position]], or void")
+
+    def hit(self, what: str, kind: Any, marks: set[str]) -> None:
+        """What an intersection function of a shape returns: of a box it says how far the hit is, too."""
+        cursor = self.function.cursor
+        (arguments,) = (text for name, text in self.function.annotations if name == "intersection")
+        shape, *tags = [word.strip() for word in arguments.split(",")]
+        unknown = [tag for tag in tags if tag not in _TAGS and not tag.startswith("max_levels")]
+        if shape not in _SHAPES:
+            self.error(cursor, f"[[intersection({arguments})]] begins with one of {', '.join(_SHAPES)}")
+        elif unknown:
+            self.error(cursor, f"[[intersection({arguments})]]: {unknown[0]} is none of {', '.join(sorted(_TAGS))}")
+        elif shape == "bounding_box" and not marks >= {"accept_intersection", "distance"}:
+            self.error(cursor, f"{what}: a structure with members [[accept_intersection]] and [[distance]]")
+        elif shape != "bounding_box" and type_name(kind) != "bool" and "accept_intersection" not in marks:
+            self.error(cursor, f"{what}: a bool, or a structure with a member [[accept_intersection]]")
+        elif shape != "bounding_box" and "distance" in marks:
+            self.error(cursor, f"{what}: [[distance]] is of bounding boxes alone")
 
     def builtin(self, cursor: Any, attribute: str, allowed: frozenset[str]) -> None:
         if cursor.type.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT"):
@@ -259,6 +319,18 @@ class _Parameters:
             self.used[attribute, n] = is_optional
 
 
+def _plain(kind: Any) -> str:
+    """The name of a type of Metal's library, without qualifiers."""
+    return re.sub(r"\b(?:const|metal::|__private) ?", "", kind.spelling)
+
+
+def _has_colours(kind: Any) -> bool:
+    """Whether a type is a structure of what the attachments hold: each member names its colour."""
+    members = [member for member in kind.get_declaration().get_children() if member.kind.name == "FIELD_DECL"]
+    marks = [[part.spelling for part in m.get_children() if part.kind.name == "ANNOTATE_ATTR"] for m in members]
+    return bool(members) and all(any(mark.startswith("color(") for mark in found) for found in marks)
+
+
 def _is_dependent(kind: Any) -> bool:
     return kind.get_canonical().kind.name in ("UNEXPOSED", "DEPENDENT", "INVALID")
 
@@ -272,14 +344,15 @@ def _resource(kind: Any) -> _Resource | None:
         if "__local" in written:
             return _Resource("threadgroup")
         return _Resource("buffer") if re.search("__global|__constant", written) else None
-    spelling = re.sub(r"\b(?:const|metal::|__private) ?", "", canonical.spelling)
+    spelling = _plain(canonical)
     array = re.fullmatch(r"array<(.*), (\d+)>", spelling)
     element, count = (array.group(1), int(array.group(2))) if array else (spelling, 1)
     if re.match(r"(?:texture|depth)(?:\w+)<", element):
         return _Resource("texture", count)
     if element == "sampler":
         return _Resource("sampler", count)
-    return _Resource("buffer", count) if element.startswith("visible_function_table<") else None
+    tables = r"(?:raytracing::)?(?:visible_function_table|intersection_function_table|acceleration_structure)<"
+    return _Resource("buffer", count) if re.match(tables, element) else None
 
 
 def _pointee(kind: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...gpu.devices import METAL
 from .barriers import check_barriers
-from .names import ADDRESS_SPACES, words
+from .names import ADDRESS_SPACES, WITH_THREADGROUPS, words
 from .parameters import STAGES, check_members, check_parameters, number, type_name
 from .references import BOUND, check_binding, check_call
 from .values import Values
@@ -112,7 +112,7 @@ class Function:
     def __init__(self, node: Node) -> None:
         self.node, self.cursor = node, node.cursor
         self.annotations = node.annotations()
-        #: "kernel", "vertex", "fragment", or nothing.
+        #: One of `STAGES`, or nothing.
         self.stage = next((name for name, _ in self.annotations if name in STAGES), "")
         self.is_kernel = self.stage == "kernel"
         self.calls: set[str] = set()
@@ -273,12 +273,12 @@ class Rules:
         if kind.kind.name == "LVALUEREFERENCE":
             kind = kind.get_pointee()
         size = kind.get_size()
-        if size <= 0 or not function.is_kernel:
+        if size <= 0 or function.stage not in WITH_THREADGROUPS:
             return
         total = function.threadgroup_bytes = function.threadgroup_bytes + -(-size // 16) * 16
         if total > METAL.threadgroup_bytes:
             name, most = function.cursor.spelling, METAL.threadgroup_bytes
-            message = f"kernel '{name}' uses {total} bytes of threadgroup memory, more than {most}"
+            message = f"{function.stage} '{name}' uses {total} bytes of threadgroup memory, more than {most}"
             self.add("error", cursor, message)
 
     def pointer(self, cursor: Any, end: int) -> None:
@@ -336,7 +336,7 @@ class Rules:
 
     # ----------------------------------------------------------------------------------------------- kernels
     def staged(self, function: Function) -> None:
-        """Check a kernel, vertex or fragment function."""
+        """Check a function of a stage."""
         cursor, name = function.cursor, function.cursor.spelling
         if cursor.kind.name == "CXX_METHOD":
             self.add("error", cursor, f"{function.stage} '{name}' cannot be a member")
@@ -349,8 +349,8 @@ class Rules:
             signature = cursor.type.spelling
             if self.kernels.setdefault(name, signature) != signature:
                 self.add("error", cursor, f"kernel '{name}' is overloaded")
-            if cursor.result_type.kind.name != "VOID":
-                self.add("error", cursor, f"kernel '{name}' must return void")
+        if function.stage in WITH_THREADGROUPS and cursor.result_type.kind.name != "VOID":
+            self.add("error", cursor, f"{function.stage} '{name}' must return void")
         if cursor.kind.name != "FUNCTION_TEMPLATE":
             given = [arguments for attribute, arguments in function.annotations if attribute == "host_name"]
             self.host_name(cursor, given[0] if given else f'"{name}"')
@@ -375,8 +375,9 @@ class Rules:
             if name != attribute:
                 continue
             value = number(self, function.cursor, attribute, arguments, ()) if arguments else 0
-            if not function.stage:
-                self.add("error", function.cursor, f"[[{attribute}]] stands on kernels alone")
+            if function.stage not in WITH_THREADGROUPS:
+                stages = " and ".join(WITH_THREADGROUPS)
+                self.add("error", function.cursor, f"[[{attribute}]] stands on {stages} functions alone")
             elif value is not None and not 0 < value <= METAL.max_threads:
                 self.add(
                     "error",

@@ -27,8 +27,8 @@ from .names import (
     SIMD_VECTORS,
     STANDARD_ATTRIBUTES,
     UNCOVERED,
-    UNCOVERED_STAGES,
     VECTORS,
+    WITH_THREADGROUPS,
 )
 
 _TOKEN = re.compile(
@@ -375,8 +375,6 @@ class Adapter:
         name, before = self.at(index), self.at(index - 1)
         if before in (".", "->", "struct", "class", "enum", "union", "using") or self.at(index + 1) in ("=", "("):
             return False
-        if name == "raytracing":
-            return before in ("namespace", "::") or self.at(index + 1) == "::"
         return name.count("_") > 0 or self.at(index + 1) == "<"
 
     def _uncovered(self, token: Token, what: str) -> None:
@@ -403,8 +401,6 @@ class Adapter:
                     return
                 annotations.append(self.text[part[0].start : part[-1].end])
                 continue
-            if not is_parameter and name in UNCOVERED_STAGES:
-                self._uncovered(part[0], UNCOVERED_STAGES[name])
             if not is_parameter and name not in KNOWN_ATTRIBUTES:
                 self.find("warning", part[0], f"unknown attribute '{name}' ignored")
                 continue
@@ -424,7 +420,7 @@ class Adapter:
             self.edit(self.tokens[end + 2].start, self.tokens[end + 2].start, "= __msl_function_constant")
         elif inside[0].text == "function_constant" and self.at(end + 2) in ("=", "{"):
             self.find("error", self.tokens[end + 2], "a function constant has no value in the text")
-        if any(part[0].text == "kernel" for part in _split(inside)):
+        if any(part[0].text in WITH_THREADGROUPS for part in _split(inside)):
             from .structures import adapt_kernel
 
             adapt_kernel(self, end + 1)

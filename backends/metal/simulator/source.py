@@ -119,6 +119,13 @@ _HOST_NAME = re.compile(
     r"\[\[\s*host_name\s*\(\s*((?:\"[^\"]*\"\s*)+)\)\s*\]\]\s*(?:\[\[[^\]]*\]\]\s*)*(?:kernel\s+)?"
     r"(?:\[\[[^\]]*\]\]\s*)*void\s+(\w+)\s*\("
 )
+#: What the host has nothing for, and the words by which a text uses it.
+_ABSENT = {
+    "image blocks": re.compile(r"\bimageblock\s*<"),
+    "mesh pipelines": re.compile(r"\bmesh\s*<|\bmesh_grid_properties\b"),
+    "ray tracing": re.compile(r"\b(?:\w+_)?acceleration_structure\b|\bintersection_function_table\s*<"),
+    "indirect command buffers": re.compile(r"\b(?:render|compute)_command\b|\bcommand_buffer\b"),
+}
 _INCLUDE = re.compile(r"^([ \t]*#[ \t]*(?:include|import)[ \t]*)<(\w+)>", re.MULTILINE)
 _NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*\{")
 _TEMPLATE = re.compile(r"\btemplate\s*<")
@@ -282,6 +289,9 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
         SimulatorError: kernels that cannot be read. AttributeValueError: a value of no constant.
     """
     text = with_constants(without_comments(text), constants or {})
+    for what, words in _ABSENT.items():
+        if found := words.search(text):
+            raise SimulatorError(f"the simulator has no {what}; the text uses '{found.group().rstrip(' <')}'")
     text = single_precision(without_coherence(text))
     host_names = {name: "".join(re.findall(r'"([^"]*)"', given)) for given, name in _HOST_NAME.findall(text)}
     text, instances = _instances(text)

@@ -302,3 +302,5 @@ kernel void k(device d::quad* x [[buffer(0)]]) { number n = d::c; x[0] = n; }
 kernel void k(device uchar* x [[buffer(0)]]) { uchar a = x[0] + x[1]; short b = a << 4; x[2] = uchar(b >> 2) | 0x80; }
 //// pointer arithmetic and comparison
 kernel void k(device float* x [[buffer(0)]]) { device float* p = x + 4; p -= 2; *p++ = 1; if (p > x && p != nullptr) x[0] = p - x; }
+//// tensors
+kernel void k(tensor<device half, dextents<int, 2>> x [[buffer(0)]]) {}  // error: does not cover tensors

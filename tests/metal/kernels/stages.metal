@@ -52,22 +52,6 @@ kernel void k(device float* x [[buffer(0)]]) {
 struct In { float4 a [[attribute(0)]]; };
 vertex float4 v(In a [[stage_in]],
                 In b [[stage_in]]) { return a.a + b.a; }  // error: stage_in
-//// a function of a mesh pipeline
-struct Vertex { float4 position [[position]]; };
-using Triangles = mesh<Vertex, void, 3, 1, topology::triangle>;  // error: mesh
-[[mesh]] void m(Triangles out) {}
-//// an object function
-struct Payload { uint n; };
-[[object]] void o(object_data Payload& p [[payload]], mesh_grid_properties grid) { p.n = 1; }  // error: object
-//// a tile function
-kernel void t(imageblock<float4> b, ushort2 at [[thread_position_in_threadgroup]]) {}  // error: imageblock
-//// an intersection function
-[[intersection(triangle)]] bool i(float distance [[distance]]) { return true; }  // error: intersection
-//// rays
-using namespace raytracing;  // error: does not cover ray tracing
-kernel void k(primitive_acceleration_structure a [[buffer(0)]], device float* x [[buffer(1)]]) {
-    x[0] = 1;
-}
 //// visible functions
 [[visible]] float twice(float x) { return x + x; }
 kernel void k(visible_function_table<float(float)> table [[buffer(0)]], device float* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
@@ -149,3 +133,14 @@ vertex float4 at(float2 a [[stage_in]]) { return a.xyxy; }  // error: structure
 kernel vertex void both() {}  // error: one of these
 //// any number of arguments
 kernel void k(device float* x [[buffer(0)]], ...) {}  // error: any number of arguments
+//// what the attachments hold, as a structure
+struct Pixel { half4 light [[color(0), raster_order_group(0)]]; half4 normal [[color(1)]]; };
+fragment half4 f(Pixel before, float4 at [[position]]) { return before.light + before.normal * half(at.z); }
+//// a structure of which a member is no colour
+struct Pixel { half4 light [[color(0)]]; half4 normal; };
+fragment half4 f(Pixel before) { return before.light; }  // error: has no attribute
+//// factors of a tessellation
+kernel void k(device MTLTriangleTessellationFactorsHalf* x [[buffer(0)]], device MTLQuadTessellationFactorsHalf* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    x[i].edgeTessellationFactor[2] = x[i].insideTessellationFactor;
+    y[i].insideTessellationFactor[1] = y[i].edgeTessellationFactor[3];
+}
