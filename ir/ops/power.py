@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes, elementary
+from ..halves import in_float32
 from ..kinds import Elementwise, silent
 from ..op import Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
-from .exponential import in_float32
 
 if TYPE_CHECKING:
     from ..builder import Builder
