@@ -66,7 +66,8 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     """``ufunc.reduce(x, axes)`` of a function that takes elements in any order, as extrema do: of two zeros it may give
     the other one."""
     if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
-        return halves.rounded(np.asarray(reduced(ufunc, halves.widened(x), axes)), x.dtype)
+        wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
+        return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     is_plain = x.dtype.kind in "biuf" and x.flags.c_contiguous
     if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:

@@ -43,6 +43,8 @@ LOOPS = 2
 BLOCK, ROW_BYTES = 64, 128
 #: Lanes of a vector, at most.
 LANES = 16
+#: Bytes of a line of the smallest squares that are turned in registers.
+SMALLEST = 16
 #: Operands of a transpose kernel that are copied block by block.
 STAGED = 2
 
@@ -238,21 +240,17 @@ def _read_turned(
     k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], pitch: int,
     fetch: Callable[[Scalar], None],
 ) -> None:  # fmt: skip
-    """A block of an operand with its lines for rows, square by square in registers; what is left of it one by one."""
+    """A block of an operand with its lines for rows, square by square in registers; what is left of it in smaller
+    squares, and what these leave one by one."""
     rows, columns = loops
-    first, last, left, right = block
     source, target = k.memory[s.value], s.turned
     assert target is not None
-    lanes = _lanes(source.aval.dtype)
-    below, behind = (
-        low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
-        for low, high in ((first, last), (left, right))
-    )
+    least = SMALLEST // source.aval.dtype.size
 
     def where(i: Scalar, j: Scalar) -> Scalar:
-        return (i - first) * pitch + (j - left)
+        return (i - block[0]) * pitch + (j - block[2])
 
-    def square(i: Scalar, j: Scalar) -> None:
+    def square(i: Scalar, j: Scalar, lanes: int) -> None:
         with k.at_position(rows, i):
             places = []
             for n in range(lanes):
@@ -263,16 +261,30 @@ def _read_turned(
             for n, x in enumerate(lines):
                 k.store_bits(x, target, where(i + n, j))
 
-    def strip(j: Scalar) -> None:
-        k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
-        k.loop(None, first, below, lambda i: square(i, j), step=lanes)
-
     def each(i: Scalar, j: Scalar) -> None:
         k.write(k.load(s.value, s.place), target, where(i, j))
 
-    k.loop(None, left, behind, strip, step=lanes)
-    k.loop(columns, behind, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
-    k.loop(rows, below, last, lambda i: k.loop(columns, left, behind, lambda j: each(i, j)))
+    def squares(first: Scalar, last: Scalar, left: Scalar, right: Scalar, lanes: int, ahead: bool) -> None:
+        if lanes < least:
+            k.loop(columns, left, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
+            return
+        below, behind = (
+            low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
+            for low, high in ((first, last), (left, right))
+        )
+
+        def strip(j: Scalar) -> None:
+            if ahead:
+                k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
+            k.loop(None, first, below, lambda i: square(i, j, lanes), step=lanes)
+
+        k.loop(None, left, behind, strip, step=lanes)
+        if columns.extent % lanes:
+            squares(first, last, behind, right, lanes // 2, False)
+        if rows.extent % lanes:
+            squares(below, last, left, behind, lanes // 2, False)
+
+    squares(*block, _lanes(source.aval.dtype), True)
 
 
 def _turn(
