@@ -30,8 +30,8 @@ def convert(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     array([1.5, 0. , inf], dtype=float16)
     """
     wide, half = (x.dtype, dtype) if x.dtype.itemsize == 4 else (dtype, x.dtype)
-    is_quick = x.size >= LEAST and loops.convert_halves is not None and wide == np.float32 and is_half(half)
-    if not is_quick:
+    run = loops.convert_halves
+    if run is None or x.size < LEAST or wide != np.float32 or not is_half(half):
         return x.astype(dtype)
     repeats = [step == 0 and n > 1 for step, n in zip(x.strides, x.shape)]
     if any(repeats):  # elements that are repeated are converted once
@@ -39,8 +39,8 @@ def convert(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
         return np.broadcast_to(convert(once, dtype), x.shape)
     found, is_brain = empty(x.shape, dtype), half != np.float16
     x = contiguous(x)
-    words = [a.view(np.uint16) if is_brain and a.dtype.itemsize == 2 else a for a in (x, found)]
-    loops.convert_halves(*words, is_brain)  # type: ignore[misc]
+    given, made = [a.view(np.uint16) if is_brain and a.dtype.itemsize == 2 else a for a in (x, found)]
+    run(given, made, is_brain)
     return found
 
 

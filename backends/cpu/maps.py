@@ -243,12 +243,13 @@ def _read_turned(
     """A block of an operand with its lines for rows, square by square in registers; what is left of it in smaller
     squares, and what these leave one by one."""
     rows, columns = loops
+    top, bottom, start, end = block
     source, target = k.memory[s.value], s.turned
     assert target is not None
     least = SMALLEST // source.aval.dtype.size
 
     def where(i: Scalar, j: Scalar) -> Scalar:
-        return (i - block[0]) * pitch + (j - block[2])
+        return (i - top) * pitch + (j - start)
 
     def square(i: Scalar, j: Scalar, lanes: int) -> None:
         with k.at_position(rows, i):
@@ -284,7 +285,7 @@ def _read_turned(
         if rows.extent % lanes:
             squares(below, last, left, behind, lanes // 2, False)
 
-    squares(*block, _lanes(source.aval.dtype), True)
+    squares(top, bottom, start, end, _lanes(source.aval.dtype), True)
 
 
 def _turn(
