@@ -27,6 +27,29 @@ def test_edges_of_all_widths(dtype: str) -> None:
             np.testing.assert_array_equal(np.asarray(found), x.T + np.ones((), dtype))
 
 
+@pytest.mark.parametrize("width", [8, 9, 10, 15, 16, 17])
+def test_few_columns(width: int) -> None:
+    """Lines of few columns, of several dtypes, beside what lies otherwise, in batches, and what asks for places."""
+    rng = np.random.default_rng(0)
+    host, bias = rng.standard_normal((width, 3001), np.float32), rng.standard_normal(width, np.float32)
+    batch, other = rng.standard_normal((5, width, 500), np.float32), rng.standard_normal((3001, width), np.float32)
+
+    def turned(x, b, batch, other):
+        wide = x.astype(smelt.float64).T
+        places = smelt.arange(3001)[:, None] * smelt.arange(width)
+        return x.T > 0, x.T + b, batch.swapaxes(1, 2) * 2, x.T * other, wide * wide, x.T + places, smelt.tril(x.T)
+
+    t = host.T
+    wanted = (
+        t > 0, t + bias, batch.swapaxes(1, 2) * 2, t * other, t.astype(np.float64) ** 2,
+        t + np.arange(3001, dtype=np.float32)[:, None] * np.arange(width, dtype=np.float32), np.tril(t),
+    )  # fmt: skip
+    for check in (False, True):
+        with override(tier="program", check=check):
+            for found, want in zip(smelt.compile(turned)(*map(smelt.array, (host, bias, batch, other))), wanted):
+                np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
+
+
 def test_smaller_squares_are_made_where_something_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     sides: list[int] = []
     kernel = maps.CpuKernel
