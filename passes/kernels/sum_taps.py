@@ -65,7 +65,7 @@ class SumTapsPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
-            if not contains(operation, "smelt.conv_general", "smelt.dot_general"):
+            if not contains(operation, "smelt.conv_general") and not (self.vectors and _has_vectors(operation)):
                 continue
             for op in read_function(operation).ops:
                 b = Builder(mlir.ir.InsertionPoint(op.mlir), op.location)
@@ -99,6 +99,17 @@ class SumTapsPass(Pass):
             return False
         windows = few_windows(x.aval, w.aval, op.results[0].aval, op.attrs)
         return windows is not None and windows <= self.most
+
+
+def _has_vectors(function: Any) -> bool:
+    """Whether an operand of a product may be a vector, by the numbers of axes: reading a function takes longer."""
+    for block in function.regions[0].blocks:
+        for item in block.operations:
+            if item.operation.name == "smelt.dot_general":
+                lhs, rhs, result = (mlir.ir.ShapedType(v.type).rank for v in (*item.operands, item.results[0]))
+                if abs(lhs - rhs) == result:
+                    return True
+    return False
 
 
 def _is_computed(x: Value) -> bool:
