@@ -82,14 +82,16 @@ class SumTapsPass(Pass):
 
     def _with_vector(self, op: OpView) -> tuple[Value, Value, Sequence[int]] | None:
         """The matrix, the vector and how many axes are summed, where a product is to be a sum."""
-        (x, y), attrs = op.operands, op.attrs
-        if not self.vectors or attrs["lhs_batch"] or x.dtype.name not in _SUMMED:
+        assert isinstance(op.op, DotGeneral)
+        summed = op.op.summed(**op.attrs) if self.vectors and op.operands[0].dtype.name in _SUMMED else None
+        if not summed or not summed[0]:
             return None
-        pairs = list(zip(attrs["lhs_contracting"], attrs["rhs_contracting"]))
-        for matrix, vector, axes in ((x, y, pairs), (y, x, [(b, a) for a, b in pairs])):
+        for one in range(2):
+            matrix, vector = op.operands[one], op.operands[1 - one]
             first = matrix.ndim - vector.ndim
-            along = vector.ndim == len(axes) and all(a == first + b for a, b in axes)
-            if axes and along and matrix.aval.size >= self.vectors and not _is_computed(matrix):
+            pairs = zip(summed[one], summed[1 - one])
+            along = vector.ndim == len(summed[one]) and all(a == first + b for a, b in pairs)
+            if along and matrix.aval.size >= self.vectors and not _is_computed(matrix):
                 return matrix, vector, tuple(range(first, matrix.ndim))
         return None
 
