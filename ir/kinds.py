@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
-from . import dtypes, short_axes
+from . import dtypes, halves, short_axes
 from .aval import Aval
 from .dtypes import DType
 from .errors import DTypeError
@@ -149,6 +149,9 @@ class Elementwise(Fusible):
         ufunc = type(self).__dict__.get("ufunc")
         if ufunc is None or (self.widens and operands[0].dtype.size == 2):
             return None
+        size, dtype = result.size, operands[0].dtype
+        if dtype.is_float and dtype.size == 2 and not (type(size) is int and size < halves.LEAST):
+            return HostCall(functools.partial(halves.by_float32, ufunc), spreads=len(operands) > 1)
         return HostCall(short_axes.by_columns(ufunc, operands, result), spreads=len(operands) > 1)
 
     def lower(self, k: ScalarBuilder, *xs: Any, **attrs: Any) -> Scalar:

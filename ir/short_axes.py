@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from . import halves
 from .aval import Aval
 
 #: Elements of a result from which on that is looked at, and of a row at most.
@@ -64,8 +65,11 @@ def _goes_on(x: np.ndarray, shape: tuple[int, ...]) -> bool:
 def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """``ufunc.reduce(x, axes)`` of a function that takes elements in any order, as extrema do: of two zeros it may give
     the other one."""
+    if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
+        wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
+        return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
     first, end = min(axes, default=0), max(axes, default=-1) + 1
-    is_plain = x.dtype.kind in "biuf" and x.dtype != np.float16 and x.flags.c_contiguous
+    is_plain = x.dtype.kind in "biuf" and x.flags.c_contiguous
     if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:
         n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
         if columns == 1 and 1 < n <= MOST_REDUCED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from smelt.backends.lowering import Coordinates, Fused, fuse_variables
+from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
@@ -43,6 +43,11 @@ LOOPS = 2
 BLOCK, ROW_BYTES = 64, 128
 #: Lanes of a vector, at most.
 LANES = 16
+#: Lines of columns that are no longer are one line where they follow each other: LLVM makes no vectors of loops that
+#: are known to be so short.
+NARROW = 16
+#: Bytes of a line of the smallest squares that are turned in registers.
+SMALLEST = 16
 #: Operands of a transpose kernel that are copied block by block.
 STAGED = 2
 
@@ -123,22 +128,25 @@ class _Staged:
         plain: lines of it for columns, where elements are read one by one; those that lie as they do here can be
             turned as they are read, and need none.
         turned: lines for rows, so that a line of the results reads neighbours; complex numbers stay as they are.
+        pitch: from line to line of `turned`.
     """
 
     value: Value
     place: Coordinates
     plain: Memory | None
     turned: Memory | None
+    pitch: int
 
     @classmethod
-    def of(cls, k: CpuKernel, v: Value, at: Coordinates, rows: Fused, size: tuple[int, int]) -> _Staged:
-        """Memory for blocks of a `size`."""
+    def of(
+        cls, k: CpuKernel, v: Value, at: Coordinates, rows: Fused, size: tuple[int, int], packed: int = 0
+    ) -> _Staged:  # fmt: skip
+        """Memory for blocks of a `size`; `packed`: of so many elements to a line."""
         height, width = size
-        whole = _lanes(v.dtype) * v.dtype.size == LINE_BYTES  # else lines of a power of two of bytes push others out
-        direct = whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
+        direct, pitch = _is_read_turned(v, at, rows), packed or _pitch(width, v.dtype)
         plain = None if direct else k.scratch(width * _pitch(height, v.dtype), v.dtype)
         turned = None if v.dtype.is_complex else k.scratch(height * _pitch(width, v.dtype), v.dtype)
-        return cls(v, at, plain, turned)
+        return cls(v, at, plain, turned, pitch)
 
     def fetch(
         self, k: CpuKernel, loops: tuple[Fused, Fused], block: tuple[Scalar, Scalar, Scalar, Scalar],
@@ -155,7 +163,7 @@ class _Staged:
                     prefetch(k, k.memory[self.value], at, ahead, height)
 
         if self.plain is None:
-            _read_turned(k, self, loops, block, _pitch(width, self.value.dtype), prefetch_line)
+            _read_turned(k, self, loops, block, prefetch_line)
             return
         memory, pitch = self.plain, _pitch(height, self.plain.aval.dtype)
 
@@ -168,15 +176,28 @@ class _Staged:
 
         k.loop(columns, left, right, copy_line)
         if self.turned is not None:
-            _turn(k, memory, self.turned, (last - first, right - left), (pitch, _pitch(width, memory.aval.dtype)))
+            _turn(k, memory, self.turned, (last - first, right - left), (pitch, self.pitch))
 
     def read(self, k: CpuKernel, i: Scalar, j: Scalar, size: tuple[int, int]) -> Scalar:
         """The element in row i and column j of the block that was fetched."""
-        height, width = size
+        height, _ = size
         if self.turned is not None:
-            return k.read(self.turned, i * _pitch(width, self.turned.aval.dtype) + j)
+            return k.read(self.turned, i * self.pitch + j)
         assert self.plain is not None
         return k.read(self.plain, j * _pitch(height, self.plain.aval.dtype) + i)
+
+
+def _is_read_turned(v: Value, at: Coordinates, rows: Fused) -> bool:
+    """Whether squares of an operand are turned as they are read."""
+    whole = _lanes(v.dtype) * v.dtype.size == LINE_BYTES  # else lines of a power of two of bytes push others out
+    return whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
+
+
+def _is_packed(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> bool:
+    """Whether a line of columns begins where that of the row before ends."""
+    index = linearize(at, v.shape)
+    steps = [index.step(name) == columns.extent * rows.strides[name] for name, n in rows.variables if n > 1]
+    return follows(index, columns) and all(steps)
 
 
 def _pitch(length: int, dtype: DType) -> int:
@@ -199,10 +220,15 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
         width *= 4
-    staged = [_Staged.of(k, v, at, rows, (height, width)) for v, at in crossing]
+    packed = columns.extent <= NARROW and all(_is_packed(v, plan.places[v], rows, columns) for v in body.returns)
+    packed = packed and all(_is_read_turned(v, at, rows) for v, at in crossing)
+    staged = [_Staged.of(k, v, at, rows, (height, width), packed * columns.extent) for v, at in crossing]
 
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
+        if packed:
+            _packed_block(k, plan, staged, (rows, columns), (first, last), targets)
+            return
 
         def strip(left: Scalar) -> None:
             right = k.op("arith.minui", [left + width, end], INDEX)
@@ -229,30 +255,51 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns], in_place=in_place(plan))
 
 
+def _packed_block(
+    k: CpuKernel, plan: Plan, staged: Sequence[_Staged], loops: tuple[Fused, Fused], bounds: tuple[Scalar, Scalar],
+    targets: Sequence[tuple[Memory, Coordinates]],
+) -> None:  # fmt: skip
+    """Rows whose columns follow each other, in memory as in what was staged: one line of all of them."""
+    (rows, columns), (first, last), zero = loops, bounds, k.const(0, INDEX)
+    width = columns.extent
+    for s in staged:  # there are no columns beside these to ask for
+        s.fetch(k, loops, (first, last, zero, k.const(width, INDEX)), (0, width))
+    with k.at_position(rows, first), k.at_position(columns, zero):
+        starts = [k.index(linearize(place, memory.aval.shape)) for memory, place in targets]
+
+    def element(p: Scalar) -> None:
+        row, column = divide(k, p, width)  # where nobody asks for it, LLVM leaves it out
+        with k.at_position(rows, first + row), k.at_position(columns, column):
+            for s in staged:
+                assert s.turned is not None
+                k.scopes[-1][s.value, s.place] = k.read(s.turned, p)
+            values = [k.value(v, plan.places[v]) for v in plan.body.returns]
+            for x, (memory, _), start in zip(values, targets, starts):
+                k.write(x, memory, start + p)
+
+    k.loop(None, zero, (last - first) * width, element)
+
+
 def _lanes(dtype: DType) -> int:
     """The side of the squares in which elements are turned: lines of what is narrow are interleaved."""
     return min(LANES, (INTERLEAVED_BYTES if dtype.size <= 2 else LINE_BYTES) // dtype.size)
 
 
 def _read_turned(
-    k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], pitch: int,
-    fetch: Callable[[Scalar], None],
+    k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], fetch: Callable[[Scalar], None]
 ) -> None:  # fmt: skip
-    """A block of an operand with its lines for rows, square by square in registers; what is left of it one by one."""
+    """A block of an operand with its lines for rows, square by square in registers; what is left of it in smaller
+    squares, and what these leave one by one."""
     rows, columns = loops
-    first, last, left, right = block
+    top, bottom, start, end = block
     source, target = k.memory[s.value], s.turned
     assert target is not None
-    lanes = _lanes(source.aval.dtype)
-    below, behind = (
-        low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
-        for low, high in ((first, last), (left, right))
-    )
+    least = SMALLEST // source.aval.dtype.size
 
     def where(i: Scalar, j: Scalar) -> Scalar:
-        return (i - first) * pitch + (j - left)
+        return (i - top) * s.pitch + (j - start)
 
-    def square(i: Scalar, j: Scalar) -> None:
+    def square(i: Scalar, j: Scalar, lanes: int) -> None:
         with k.at_position(rows, i):
             places = []
             for n in range(lanes):
@@ -263,16 +310,30 @@ def _read_turned(
             for n, x in enumerate(lines):
                 k.store_bits(x, target, where(i + n, j))
 
-    def strip(j: Scalar) -> None:
-        k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
-        k.loop(None, first, below, lambda i: square(i, j), step=lanes)
-
     def each(i: Scalar, j: Scalar) -> None:
         k.write(k.load(s.value, s.place), target, where(i, j))
 
-    k.loop(None, left, behind, strip, step=lanes)
-    k.loop(columns, behind, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
-    k.loop(rows, below, last, lambda i: k.loop(columns, left, behind, lambda j: each(i, j)))
+    def squares(first: Scalar, last: Scalar, left: Scalar, right: Scalar, lanes: int, ahead: bool) -> None:
+        if lanes < least:
+            k.loop(columns, left, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
+            return
+        below, behind = (
+            low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
+            for low, high in ((first, last), (left, right))
+        )
+
+        def strip(j: Scalar) -> None:
+            if ahead:
+                k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
+            k.loop(None, first, below, lambda i: square(i, j, lanes), step=lanes)
+
+        k.loop(None, left, behind, strip, step=lanes)
+        if columns.extent % lanes:
+            squares(first, last, behind, right, lanes // 2, False)
+        if rows.extent % lanes:
+            squares(below, last, left, behind, lanes // 2, False)
+
+    squares(top, bottom, start, end, _lanes(source.aval.dtype), True)
 
 
 def _turn(

@@ -168,8 +168,25 @@ def _along(name: str, arr: ArrayLike, axis: int | None) -> tuple[array, int]:
     return x, one_axis(name, axis, x.shape)
 
 
-def _place_type(size: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if size < 2**31 else np.int64
+#: Elements from which on few pieces are copied, not each element by its place, and how many are few. For smaller arrays
+#: other positions had better be no other program.
+_LARGE, _FEW_PIECES = 1 << 14, 16
+
+
+def _picked(parts: Sequence[array], source: np.ndarray, axis: int) -> array:
+    """Elements along an axis of arrays that follow each other, by their positions."""
+    ends = np.cumsum([x.shape[axis] for x in parts])
+    whose = np.searchsorted(ends, source, side="right")
+    begins = np.flatnonzero((np.diff(source, prepend=-2) != 1) | (np.diff(whose, prepend=-1) != 0))
+    if not 0 < begins.size <= _FEW_PIECES or sum(x.size for x in parts) < _LARGE:
+        kind = np.int32 if ends[-1] < 2**31 else np.int64
+        return take(joined(list(parts), axis), source.astype(kind), axis=axis)
+    pieces = []
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), source.size]):
+        x = parts[whose[begin]]
+        first = int(source[begin] - ends[whose[begin]]) + x.shape[axis]
+        pieces.append(piece(x, axis, first, first + end - begin))
+    return joined(pieces, axis)
 
 
 @explained
@@ -197,7 +214,7 @@ def delete(
     size = x.shape[place]
     kept = np.ones(size, bool)
     kept[_positions("delete", obj, size, 0)] = False
-    return take(x, np.flatnonzero(kept).astype(_place_type(size)), axis=place)
+    return _picked([x], np.flatnonzero(kept), place)
 
 
 @explained
@@ -248,7 +265,7 @@ def insert(
     targets[ranks] += np.arange(count)
     source[targets] = size + np.arange(count)
     source[source < 0] = np.arange(size)
-    return take(joined([x, broadcast_to_shape(new, shape)], place), source.astype(_place_type(source.size)), axis=place)
+    return _picked([x, broadcast_to_shape(new, shape)], source, place)
 
 
 @remembered

@@ -25,7 +25,7 @@ from ..lazy.movement import filled, joined, one_axis, piece
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import maximum, minimum, power, remainder, sqrt
+from .arithmetic import maximum, minimum, power, remainder
 from .complex_numbers import imag, real
 from .floats import signbit
 from .logic import isinf, isnan, logical_and, logical_or, where
@@ -36,7 +36,7 @@ from .special_parts import computed, polynomial
 from .transcendental import arctan2, exp, log1p, sin
 
 __all__ = [
-    "angle", "bitwise_count", "cbrt", "exp2", "fmax", "fmin", "fmod", "heaviside", "logaddexp2", "modf", "sinc",
+    "angle", "bitwise_count", "exp2", "fmax", "fmin", "fmod", "heaviside", "logaddexp2", "modf", "sinc",
     "unwrap",
 ]  # fmt: skip
 
@@ -56,34 +56,6 @@ def exp2(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
         return exp(emit_elementwise(ops["complex"], real(x) * scale, imag(x) * scale))  # a product of infinities is NaN
     wide = widened(x)
     return convert(power(filled(wide.shape, 2, wide.dtype), wide), x.dtype)
-
-
-@remembered
-def cbrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """The real cube root, that of negative numbers too. Integers give float32. Its derivative at 0 is infinite.
-
-    Raises:
-        DTypeError: complex numbers.
-
-    >>> import smelt
-    >>> smelt.cbrt(smelt.array([27.0, -8.0]))
-    array([3, -2], dtype=float32)
-    """
-    check_stream(stream)
-    return computed("cbrt", _cbrt, a)
-
-
-def _cbrt(x: array) -> array:
-    below = signbit(x)
-    size = where(below, -x, x)
-    some = logical_and(size > 0, size < math.inf)
-    z = where(some, size, 1)
-    root = power(z, 1 / 3)
-    # Newton: the rounding of 1 / 3 grows with the logarithm. Derivatives are those of the power: next to 0 those of
-    # these terms are infinities of either sign.
-    root = root - emit_elementwise(ops["stop_gradient"], (root - z / (root * root)) * (1 / 3))
-    root = where(some, root, sqrt(where(some, 1, size)))  # 0, inf, NaN; and an infinite derivative at 0
-    return where(below, -root, root)
 
 
 @remembered_numbers

@@ -8,6 +8,7 @@ function is called, and index arrays for some axes. Slices become movement, inde
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -234,7 +235,7 @@ class _Mask:
         host = _mask_values(self.mask)
         if not host.ndim:
             return (_Count(int(host)),)
-        return [_Places(i, d) for i, d in zip(np.nonzero(host), host.shape)]
+        return [_Places(i, d) for i, d in zip(true_places(host), host.shape)]
 
 
 class _Places:
@@ -249,6 +250,31 @@ class _Places:
                 at_user_line(f"smelt: the mask has {self.extent} elements where axis {axis} of {x.aval} lies")
             )
         return self.index
+
+
+def true_places(mask: np.ndarray) -> tuple[np.ndarray, ...]:
+    """``np.nonzero(mask)``, which is quick for vectors alone.
+
+    >>> true_places(np.array([[False, True], [True, False]]))
+    (array([0, 1]), array([1, 0]))
+    """
+    if mask.ndim < 2:
+        return mask.nonzero()
+    places, flat = [], np.flatnonzero(mask)
+    for extent in reversed(mask.shape[1:]):
+        above = flat // max(extent, 1)
+        places.append(flat - above * extent)
+        flat = above
+    return (flat, *reversed(places))
+
+
+def _masked(x: array, mask: array | np.ndarray) -> array | None:
+    """``x[mask]`` of a mask of several axes: of the leading axes as one. None where it does not fit."""
+    shape, is_mask = x.shape, (mask.dtype is dtypes.bool_ if isinstance(mask, array) else mask.dtype == np.bool_)
+    if not is_mask or not 1 < mask.ndim <= len(shape) or shape[: mask.ndim] != mask.shape:
+        return None
+    y = to_shape(x, (math.prod(mask.shape), *shape[mask.ndim :]))
+    return read(y, plan_of(y, np.flatnonzero(_mask_values(mask))))
 
 
 def _mask_values(mask: Any) -> np.ndarray:
@@ -397,6 +423,8 @@ def getitem(x: array, index: Index, /) -> array:
             index = in_range(known, 0, x)
     elif isinstance(index, tuple):
         index = entries_of(index)
+    if isinstance(index, (array, np.ndarray)) and (found := _masked(x, index)) is not None:
+        return found
     node, i = x._ref
     if node.op is not LEAF or node.values is None or _is_elsewhere(node.values[i]):
         return _lazy_getitem(x, index)

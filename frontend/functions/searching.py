@@ -31,7 +31,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.movement import counting, filled, iota, joined, one_axis, select, to_shape
 from ..lazy.streams import check_stream
-from .indexing import getitem
+from .indexing import getitem, true_places
 from .sorting import searchsorted
 
 __all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
@@ -70,7 +70,7 @@ def _places(name: str, x: array, size: int | None, fill_value: int | Sequence[in
     fills = _fills(name, fill_value, x.ndim)
     if size is None:
         instead = instead or "give size=, or use smelt.where(a, x, other)"
-        found = np.nonzero(host_values(name, mask, instead))
+        found = true_places(host_values(name, mask, instead))
         return [from_host(i.astype(kind.numpy)) for i in found]
     count = integer(name, "size", size, 0)
     flat, there = first_places(to_shape(mask, (x.size,)), count)

@@ -13,8 +13,8 @@ from ..lazy.streams import check_stream
 
 __all__ = [
     "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh",
-    "atan", "atan2", "atanh", "cos", "cosh", "degrees", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p", "log2",
-    "log10", "radians", "sigmoid", "sin", "sinh", "tan", "tanh",
+    "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "degrees", "erf", "erfc", "erfinv", "exp", "expm1", "log", "log1p",
+    "log2", "log10", "radians", "sigmoid", "sin", "sinh", "tan", "tanh",
 ]  # fmt: skip
 
 _EXP, _EXPM1 = ops["exp"], ops["expm1"]
@@ -24,7 +24,7 @@ _ARCSIN, _ARCCOS, _ARCTAN, _ARCTAN2 = ops["arcsin"], ops["arccos"], ops["arctan"
 _SINH, _COSH, _TANH = ops["sinh"], ops["cosh"], ops["tanh"]
 _ARCSINH, _ARCCOSH, _ARCTANH = ops["arcsinh"], ops["arccosh"], ops["arctanh"]
 _ERF, _ERFC, _ERFINV, _SIGMOID = ops["erf"], ops["erfc"], ops["erfinv"], ops["sigmoid"]
-_MUL = ops["mul"]
+_CBRT, _MUL = ops["cbrt"], ops["mul"]
 
 
 @remembered_op
@@ -49,6 +49,21 @@ def expm1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     return apply_floating(_EXPM1, a)
+
+
+@remembered_op
+def cbrt(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+    """The real cube root, that of negative numbers too. Integers give float32. Its derivative at 0 is infinite.
+
+    Raises:
+        DTypeError: complex numbers.
+
+    >>> import smelt
+    >>> smelt.cbrt(smelt.array([27.0, -8.0]))
+    array([3, -2], dtype=float32)
+    """
+    check_stream(stream)
+    return apply_floating(_CBRT, a)
 
 
 @remembered_op

@@ -24,6 +24,7 @@ from .complex import (
     complex_tanh,
 )
 from .exponential import (
+    cbrt,
     exp,
     exp2,
     exp_half,
@@ -43,7 +44,7 @@ from .special import erf, erf_half, erfc, erfinv
 from .trigonometric import arccos, arcsin, arctan, arctan2, cos, sin, sin_cos, tan
 
 __all__ = [
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "complex_abs",
+    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "complex_abs",
     "complex_arccos", "complex_arccosh", "complex_arcsin", "complex_arcsinh", "complex_arctan",
     "complex_arctanh", "complex_cos", "complex_cosh", "complex_exp", "complex_expm1", "complex_log",
     "complex_log1p", "complex_log2", "complex_log10", "complex_power", "complex_sin", "complex_sinh",

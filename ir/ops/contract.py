@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, halves
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..forms import MatmulForm, matrix_layout
@@ -111,10 +111,9 @@ class DotGeneral(Contraction, name="dot_general"):
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, **axes: Any) -> np.ndarray:
         dtype = dtypes.of(lhs.dtype)
         left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)
-        wide = np.float32 if dtype.is_float and dtype.size == 2 else lhs.dtype
-        a = lhs.astype(wide, copy=False).transpose(left).reshape(left_shape)
-        b = rhs.astype(wide, copy=False).transpose(right).reshape(right_shape)
-        return matmul(a, b).reshape(shape).astype(lhs.dtype, copy=False)
+        a = halves.widened(lhs).transpose(left).reshape(left_shape)
+        b = halves.widened(rhs).transpose(right).reshape(right_shape)
+        return halves.rounded(matmul(a, b).reshape(shape), lhs.dtype)
 
     def host_call(
         self, operands: Avals, result: Aval,

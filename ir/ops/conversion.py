@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, halves
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import DTypeError
@@ -58,7 +58,7 @@ class Convert(Elementwise, name="convert"):
         drops = given.is_complex and not dtype.is_complex
         if drops or given is dtypes.bool_ or (given.is_inexact and not dtype.is_inexact):
             return None  # `convert_array` does more
-        return HostCall(np.ndarray.astype, (dtype.numpy,))
+        return HostCall(halves.convert if given.size + dtype.size == 6 else np.ndarray.astype, (dtype.numpy,))
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, dtype: Element) -> Tangents:
         return [b.convert_to(only(tangents), dtype) if dtype.is_inexact else None]
@@ -91,7 +91,7 @@ def convert_array(x: np.ndarray, dtype: DType) -> np.ndarray:
         return np.where(~inside & (wide < 0), np.array(info.min, dtype.numpy), result).astype(dtype.numpy)
     if x.dtype.kind == "b" and dtype is dtypes.bfloat16:  # its cast takes a byte such as 2 for a number
         x = x.view(np.uint8) != 0
-    return x.astype(dtype.numpy)
+    return halves.convert(x, dtype.numpy)
 
 
 class Bitcast(Elementwise, name="bitcast"):

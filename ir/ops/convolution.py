@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import halves
 from ..aval import Aval
 from ..errors import AttributeValueError, DTypeError
 from ..forms import MatmulForm, WindowForm, matrix_layout
@@ -82,8 +82,7 @@ class ConvGeneral(Contraction, name="conv_general"):
         feature_groups: Int,
     ) -> np.ndarray:  # fmt: skip
         dtype, g = x.dtype, feature_groups
-        if dtypes.of(dtype).is_float and dtype.itemsize == 2:
-            x, w = x.astype(np.float32), w.astype(np.float32)
+        x, w = halves.widened(x), halves.widened(w)
         padded = _padded(x, padding_low, padding_high, input_dilation)
         taps = w.shape[1:-1]
         sizes = [

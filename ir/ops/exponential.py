@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes, elementary
 from ..aval import Aval
+from ..halves import in_float32
 from ..kinds import Elementwise, silent
 from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
     from ..builder import Builder
-
-
-def in_float32(function: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarray:
-    """`function` of arrays, in float32 where they are of half precision, rounded to their dtype."""
-    dtype = xs[0].dtype
-    if dtype.itemsize == 2:
-        xs = tuple(x.astype(np.float32) for x in xs)
-    return np.asarray(function(*xs)).astype(dtype, copy=False)
 
 
 def _exp(x: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Elementary functions of two arrays: powers, and the angle of a point."""
+"""Powers, cube roots, and the angle of a point."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes, elementary
+from ..halves import in_float32
 from ..kinds import Elementwise, silent
-from ..op import Operand, Tangents, Values
+from ..op import Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
-from .exponential import in_float32
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -87,6 +87,30 @@ def power_array(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """`smelt.power` on floating or complex arrays."""
     result = np.power(x, y)
     return np.where(y == 0, np.ones_like(result), result) if x.dtype.kind == "c" else result
+
+
+class Cbrt(Elementwise, name="cbrt"):
+    """Real cube root: ∛x, that of negative numbers too. Its derivative at 0 is infinite.
+
+    ``%0 = "smelt.cbrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>``
+    """
+
+    x: Operand
+    accepts = dtypes.FLOATS
+    flops = 24.0
+    ufunc = np.cbrt
+    widens = True
+
+    @silent
+    def reference(self, x: np.ndarray) -> np.ndarray:
+        return in_float32(np.cbrt, x)
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (y,), third = results, 1 / 3
+        return [only(tangents) * third / (y * y)]
+
+    def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
+        return elementary.cbrt(k, x)
 
 
 class Arctan2(Elementwise, name="arctan2"):

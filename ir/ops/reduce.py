@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes
+from .. import dtypes, halves
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import ShapeError
@@ -33,17 +33,15 @@ if TYPE_CHECKING:
     from ..builder import Builder, Value
 
 
-def _wide(x: np.ndarray) -> np.ndarray:
-    """Half precision is accumulated in float32, as kernels do."""
-    return x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
-
-
-#: Elements from which on sums of short rows are worth a loop of their own; the most in a row, and the most columns.
-_LEAST, _SHORT, _COLUMNS = 2048, 127, 64
+#: Elements from which on sums are worth a loop of their own, and the most columns of those down.
+_LEAST, _COLUMNS = 2048, 512
+#: Types that have such loops, by their characters, and what `row_sums.c` calls them.
+_SUMMED = {**dict.fromkeys("iIlLqQ", 0), **dict.fromkeys("fd", 1), **dict.fromkeys("FD", 2)}
 
 
 def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
-    """``np.add.reduce``, which takes as long for a row of two elements as for one of thirty."""
+    """``np.add.reduce``, which takes as long for a row of two elements as for one of thirty, and adds eight numbers at a
+    time to those before."""
     if x.size >= _LEAST and loops.row_sums is not None and x.dtype == dtype:
         found = _row_sums(x, axes)
         if found is not None:
@@ -52,16 +50,17 @@ def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
 
 
 def _row_sums(x: np.ndarray, axes: Ints) -> np.ndarray | None:
-    """Sums of short rows, or of rows before an axis of few elements; None where it is neither."""
+    """Sums of rows, or of rows before an axis of not too many elements; None where it is neither."""
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        found = _row_sums(x.T, tuple(x.ndim - 1 - a for a in axes))
+        return None if found is None else found.T
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
-    is_short = columns <= _COLUMNS if columns > 1 else 1 < n <= _SHORT
-    if not is_short or end - first != len(axes) or x.dtype.kind not in "iuf" or x.dtype.itemsize not in (4, 8):
-        return None
-    if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):
+    fits = 0 < columns <= _COLUMNS and n * columns > 1 and end - first == len(axes) and x.flags.c_contiguous
+    if not fits or x.dtype.char not in _SUMMED or not (x.flags.aligned and x.dtype.isnative):
         return None
     found = np.empty(x.shape[:first] + x.shape[end:], x.dtype)
-    loops.row_sums(x, found, x.dtype.kind == "f", n, columns)  # type: ignore[misc]
+    loops.row_sums(x, found, _SUMMED[x.dtype.char], n, columns)  # type: ignore[misc]
     return found
 
 
@@ -76,8 +75,8 @@ class ReduceSum(Reduction, name="reduce_sum"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        wide = _wide(x)
-        return np.asarray(_added(wide, axes, wide.dtype)).astype(x.dtype, copy=False)
+        wide = halves.widened(x)
+        return halves.rounded(np.asarray(_added(wide, axes, wide.dtype)), x.dtype)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
         if result.dtype.is_float and result.dtype.size == 2:
@@ -109,7 +108,8 @@ class ReduceProd(Reduction, name="reduce_prod"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return np.prod(_wide(x), axis=axes, dtype=_wide(x).dtype).astype(x.dtype)
+        wide = halves.widened(x)
+        return halves.rounded(np.asarray(np.prod(wide, axis=axes, dtype=wide.dtype)), x.dtype)
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axes: Ints) -> Tangents:
         """Σ tᵢ · Π_{j≠i} xⱼ, the products without x_i by exclusive scans from both sides: exact at zeros."""
@@ -277,7 +277,7 @@ class ArgMax(ArgReduction, name="argmax"):
 
     @silent
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        return np.argmax(x, axis=axis).astype(np.uint32)
+        return np.argmax(halves.widened(x), axis=axis).astype(np.uint32)
 
 
 class ArgMin(ArgReduction, name="argmin"):
@@ -291,4 +291,4 @@ class ArgMin(ArgReduction, name="argmin"):
 
     @silent
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
-        return np.argmin(x, axis=axis).astype(np.uint32)
+        return np.argmin(halves.widened(x), axis=axis).astype(np.uint32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .. import dtypes, elementary
+from .. import dtypes, elementary, halves
 from ..aval import Aval
 from ..dtypes import DType
 from ..kinds import silent
@@ -72,9 +72,9 @@ class Cumulative(AlongAxis):
 
     @silent
     def reference(self, x: np.ndarray, *, axis: Int, reverse: Bool, inclusive: Bool) -> np.ndarray:
-        wide = x.astype(np.float32) if dtypes.of(x.dtype).is_float and x.dtype.itemsize == 2 else x
+        wide = halves.widened(x)
         wide = np.flip(wide, axis) if reverse else wide
-        out = self.accumulate(wide, axis).astype(x.dtype)
+        out = halves.rounded(self.accumulate(wide, axis), x.dtype)
         if not inclusive:
             first = [slice(None)] * x.ndim
             first[axis] = slice(0, 1)

@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import dtypes, elementary
 from ..error_functions import erf_array, erfc_array, erfinv_array, sigmoid_array
+from ..halves import in_float32
 from ..kinds import Elementwise, silent
 from ..op import Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
-from .exponential import in_float32
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value

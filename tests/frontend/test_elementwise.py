@@ -55,6 +55,7 @@ UNARY = {
     "trunc": (np.trunc, (-9, 9)),
     "round": (np.rint, (-9, 9)),
     "positive": (np.positive, (-9, 9)),
+    "cbrt": (np.cbrt, (-9, 9)),
 }
 
 

@@ -74,7 +74,7 @@ def test_derivatives_and_traces() -> None:
     same(smelt.compile(lambda x: HOST @ np.exp(x))(X), HOST @ np.exp(HOST), rtol=1e-6)
     same(smelt.vmap(lambda x: np.maximum(x, HOST[0]))(X), np.maximum(HOST, HOST[0]))
     with pytest.raises(TraceError):
-        smelt.compile(np.cbrt)(X)
+        smelt.compile(np.spacing)(X)
 
 
 def test_methods_of_ufuncs() -> None:
@@ -91,7 +91,7 @@ def test_methods_of_ufuncs() -> None:
 
 def test_what_smelt_has_no_function_for_numpy_computes() -> None:
     for found, expected in (
-        (np.cbrt(X), np.cbrt(HOST)), (np.fmax(X, HOST), HOST), (np.subtract.reduce(X), np.subtract.reduce(HOST)),
+        (np.spacing(X), np.spacing(HOST)), (np.fmax(X, HOST), HOST), (np.subtract.reduce(X), np.subtract.reduce(HOST)),
         (np.add(X, 1, dtype=np.float64), HOST + 1.0), (np.add(X, 1, where=HOST > 9, out=HOST.copy()), HOST),
         (np.maximum.reduce(X, dtype=np.float64), HOST.max(0)),
     ):  # fmt: skip

@@ -317,3 +317,19 @@ def test_unique_in_each_dtype_is_numpys(dtype: Any, size: int) -> None:
         got = np.asarray(values.astype(smelt.float32) if dtype is smelt.bfloat16 else values)
         np.testing.assert_array_equal(got, host[first])
         assert dtype.is_complex or (np.signbit(got[got == 0]) == np.signbit(host[first][got == 0])).all()
+
+
+def test_masks_of_several_axes() -> None:
+    """Those of the leading axes, in any layout, empty ones, and those of nothing; with a derivative."""
+    rng = np.random.default_rng(0)
+    host = rng.standard_normal((5, 4, 3)).astype(np.float32)
+    for mask in (host > 0, host[..., 0] > 0, (host[..., 0] > 0).T.copy().T, host > 99, np.ones((5, 4), bool)):
+        for given in (mask, smelt.array(mask)):
+            same(smelt.array(host)[given], host[mask])
+            for found, want in zip(smelt.nonzero(smelt.array(mask)), np.nonzero(mask), strict=True):
+                same(found, want.astype(np.int32))
+        slope = smelt.grad(lambda x, mask=mask: (x[mask] ** 2).sum())(smelt.array(host))
+        same(slope, np.where(mask if mask.ndim == 3 else mask[..., None], 2 * host, 0))
+    none = np.zeros((0, 4), bool)
+    same(smelt.zeros((0, 4, 2))[smelt.array(none)], np.zeros((0, 2), np.float32))
+    assert [i.shape for i in smelt.nonzero(smelt.zeros((3, 0)))] == [(0,), (0,)]

@@ -37,6 +37,7 @@ LENGTH = 1 << 30
 UNARY = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
     "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "erfinv", "sigmoid",
+    "cbrt",
 )  # fmt: skip
 BINARY = ("arctan2", "power", "floor_mod")
 COMPLEX = tuple(n for n in elementary.__all__ if n.startswith("complex_"))
@@ -211,6 +212,7 @@ _MPMATH = {
     "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "arcsinh": mpmath.asinh,
     "arccosh": mpmath.acosh, "arctanh": mpmath.atanh, "arctan2": mpmath.atan2,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
 }  # fmt: skip
 
 

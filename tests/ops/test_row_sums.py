@@ -1,4 +1,4 @@
-"""Sums of short rows, and before axes of few elements, have loops of their own: NumPy's sums, to the bit."""
+"""Sums of rows, and before axes of not too many elements, have loops of their own: NumPy's sums, to the bit."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ SHAPES = [
     *[((700, n), (1,)) for n in (*range(1, 19), 63, 64, 65, 126, 127, 128, 129)],
     *[((3000, k), (0,)) for k in (*range(1, 19), 31, 32, 47, 63, 64, 65)],
     *[((30, 50, k), (1,)) for k in (2, 3, 7, 8, 15, 33, 64)],
+    *[((5, n), (1,)) for n in (*range(250, 270), 463, 464, 465, *range(500, 530), 1000, 4096, 50_001)],
+    *[((70, k), (0,)) for k in (100, 255, 512, 513)],
+    ((3, 500, 100), (1,)),
+    ((100_000,), (0,)),
+    ((300, 300), (0, 1)),
     ((20, 30, 2, 3), (2, 3)),
     ((20, 30, 4, 5), (2, 3)),
     ((20, 30, 4, 5), (1,)),
@@ -30,11 +35,17 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "int8", "float16"])
+@pytest.mark.parametrize(
+    "dtype", [
+        "float32", "float64", "complex64", "complex128", "int32", "int64", "uint32", "uint64", "int8", "float16"
+    ],
+)  # fmt: skip
 def test_they_are_numpys(dtype: str) -> None:
     rng = np.random.default_rng(0)
     for shape, axes in SHAPES:
-        for x in (rng.uniform(-100, 100, shape).astype(dtype), np.ones(shape[::-1], dtype).T):
+        numbers = rng.uniform(-100, 100, (2, *shape)) + 1j * rng.uniform(-100, 100, (2, *shape))
+        of_dtype = (numbers if dtype.startswith("c") else numbers.real).astype(dtype)
+        for x in (of_dtype[0], np.asfortranarray(of_dtype[1]), np.ones(shape[::-1], dtype).T):
             found = np.asarray(reduce._added(x, axes, x.dtype))
             np.testing.assert_array_equal(found, np.add.reduce(x, axes, x.dtype), strict=True)
 
@@ -43,11 +54,11 @@ def test_they_are_numpys(dtype: str) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     x, out = np.ones((100, 2), np.float32), np.empty(100, np.float32)
     assert loops.row_sums is not None
-    for count, *sizes in ((99, 2, 1), (100, 3, 1), (100, 2, 65), (100, 128, 1), (100, 0, 1)):
-        with pytest.raises(ValueError, match="short rows"):
-            loops.row_sums(x, out[:count], True, *sizes)
-    with pytest.raises(ValueError, match="short rows"):
-        loops.row_sums(x.astype(np.float16), out, True, 2, 1)
+    for count, *sizes in ((99, 2, 1), (100, 3, 1), (100, 2, 513), (100, 128, 1), (100, 0, 1)):
+        with pytest.raises(ValueError, match="takes rows"):
+            loops.row_sums(x, out[:count], 1, *sizes)
+    with pytest.raises(ValueError, match="takes rows"):
+        loops.row_sums(x.astype(np.float16), out, 1, 2, 1)
     assert reduce._row_sums(x[::2], (1,)) is None
 
 

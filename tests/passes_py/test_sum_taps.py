@@ -9,6 +9,7 @@ import pytest
 
 import smelt
 from smelt.ir.op import registry
+from smelt.ir.settings import override
 from smelt.lazy.arrays import emit
 
 #: Images, extents, taps of the result, strides of its places, how far apart kernel elements stand, padding.
@@ -63,3 +64,24 @@ def test_what_stays(what: str) -> None:
         return smelt.conv_general(x, w, **options)
 
     assert "conv_general" in smelt.compile(conv).trace(x, w).lower().compile().as_text("sum-taps")
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 33, 700])
+def test_products_with_vectors_are_sums(width: int) -> None:
+    rng = np.random.default_rng(0)
+    host, vector = rng.standard_normal((20_000 // width + 1, width), np.float32), rng.standard_normal(width, np.float32)
+    x, v = smelt.array(host), smelt.array(vector)
+
+    def products(x, v):
+        return x @ v, v @ x.T, smelt.tensordot(x, x, 2)
+
+    compiled = smelt.compile(products).trace(x, v).lower().compile()
+    assert "dot_general" in compiled.as_text("graph") and "reduce_sum" in compiled.as_text("sum-taps")
+    with override(tier="program"):
+        along, again, square = smelt.compile(products)(x, v)
+        slope = smelt.compile(smelt.grad(lambda x, v: ((x @ v) ** 2).sum(), argnums=1))(x, v)
+    wide = host.astype(np.float64)
+    np.testing.assert_allclose(np.asarray(along), wide @ vector, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(np.asarray(again), wide @ vector, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(np.asarray(square), (wide**2).sum(), rtol=1e-4)
+    np.testing.assert_allclose(np.asarray(slope), 2 * (wide @ vector) @ wide, rtol=2e-3, atol=1e-1)

@@ -20,7 +20,7 @@ _SAME = {
     "left_shift": "shift_left", "select": "select", "clamp": "clamp", "convert": "convert",
     "bitcast": "bitcast_convert", "byte_view": "convert", "bitwise_and": "and", "bitwise_or": "or",
     "bitwise_xor": "xor", "bitwise_invert": "not", "logical_and": "and", "logical_or": "or", "logical_not": "not",
-    "barrier": "optimization_barrier", "power": "power",
+    "barrier": "optimization_barrier", "power": "power", "cbrt": "cbrt",
 }  # fmt: skip
 #: Those that CHLO has; its ops are expanded at the end.
 _OF_CHLO = {

@@ -42,7 +42,7 @@ _SAME = {
     "sqrt": "sqrt", "rsqrt": "rsqrt", "exponential": "exp", "exponential_minus_one": "expm1", "log": "log",
     "log_plus_one": "log1p", "sine": "sin", "cosine": "cos", "tan": "tan", "tanh": "tanh", "logistic": "sigmoid",
     "floor": "floor", "ceil": "ceil", "round_nearest_even": "round", "complex": "complex",
-    "shift_left": "left_shift", "power": "power",
+    "shift_left": "left_shift", "power": "power", "cbrt": "cbrt",
 }  # fmt: skip
 
 
@@ -240,26 +240,6 @@ def converted(x: array, dtype: DType) -> array:
 def _is_finite(call: Call) -> array:
     size = apply("abs", call.x)
     return apply("less", size, full_like(size, float("inf")))
-
-
-@rule("stablehlo.cbrt", elementwise=True)
-def _cbrt(call: Call) -> array:
-    """By a power, then a step of Newton; 0, infinities and NaN as they are."""
-    x = call.x
-    wide = convert(x, dtypes.float32) if x.dtype.size == 2 else x
-    size = apply("abs", wide)
-    plain = apply(
-        "logical_and", apply("greater", size, full_like(size, 0)), apply("less", size, full_like(size, float("inf")))
-    )
-    safe = where(plain, size, full_like(size, 1))
-    guess = apply("power", safe, full_like(safe, 1 / 3))
-    step = apply("div", apply("sub", apply("mul", guess, apply("mul", guess, guess)), safe),
-                 apply("mul", full_like(guess, 3), apply("mul", guess, guess)))  # fmt: skip
-    step = where(apply("less", apply("abs", step), guess), step, full_like(step, 0))  # cubes that overflow
-    root = apply("sub", guess, step)
-    root = where(apply("less", wide, full_like(wide, 0)), apply("neg", root), root)
-    found = where(plain, root, wide)
-    return convert(found, x.dtype)
 
 
 @rule("stablehlo.round_nearest_afz", elementwise=True)

@@ -78,6 +78,7 @@ static PyMethodDef functions[] = {
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
     {"row_sums", row_sums, METH_VARARGS, "See row_sums.c."},
+    {"convert_halves", convert_halves, METH_VARARGS, "See halves.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"radix", radix, METH_VARARGS, "See radix.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},

@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
    `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
-   `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of short rows; threefry.c: random words;
+   `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of rows; halves.c: half precision; threefry.c: random words;
    fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c:
    scattering; arranged.c: copies in another order; core.c: the module.
 
@@ -92,6 +92,9 @@ SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 
 /* row_sums.c */
 SHARED PyObject *row_sums(PyObject *module, PyObject *args);
+
+/* halves.c */
+SHARED PyObject *convert_halves(PyObject *module, PyObject *args);
 
 /* threefry.c */
 SHARED PyObject *random_words(PyObject *module, PyObject *args);

@@ -13,3 +13,10 @@ func.func @arctan2(%y: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>) {
   %r = "smelt.arctan2"(%y, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @cbrt(
+// CHECK: "smelt.cbrt"(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
+func.func @cbrt(%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %r = "smelt.cbrt"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

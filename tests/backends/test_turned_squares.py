@@ -1,0 +1,68 @@
+"""Transposes in blocks turn squares in registers, and what does not fill one in smaller ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.cpu import maps
+from smelt.ir.settings import override
+
+pytestmark = pytest.mark.host("about kernels of the CPU")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
+def test_edges_of_all_widths(dtype: str) -> None:
+    """All remainders of squares, at both edges, in one program."""
+    sizes = [(n, 64 * 16 + n) for n in (17, 18, 20, 24, 28, 33, 47)]
+    rng = np.random.default_rng(0)
+    hosts = [rng.integers(-100, 100, size).astype(dtype) for size in (*sizes, *(s[::-1] for s in sizes))]
+
+    def turned(*xs: smelt.array) -> list[smelt.array]:
+        return [x.T + smelt.ones_like(x.T) for x in xs]
+
+    with override(tier="program"):
+        for found, x in zip(smelt.compile(turned)(*map(smelt.array, hosts)), hosts):
+            np.testing.assert_array_equal(np.asarray(found), x.T + np.ones((), dtype))
+
+
+@pytest.mark.parametrize("width", [8, 9, 10, 15, 16, 17])
+def test_few_columns(width: int) -> None:
+    """Lines of few columns, of several dtypes, beside what lies otherwise, in batches, and what asks for places."""
+    rng = np.random.default_rng(0)
+    host, bias = rng.standard_normal((width, 3001), np.float32), rng.standard_normal(width, np.float32)
+    batch, other = rng.standard_normal((5, width, 500), np.float32), rng.standard_normal((3001, width), np.float32)
+
+    def turned(x, b, batch, other):
+        wide = x.astype(smelt.float64).T
+        places = smelt.arange(3001)[:, None] * smelt.arange(width)
+        return x.T > 0, x.T + b, batch.swapaxes(1, 2) * 2, x.T * other, wide * wide, x.T + places, smelt.tril(x.T)
+
+    t = host.T
+    wanted = (
+        t > 0, t + bias, batch.swapaxes(1, 2) * 2, t * other, t.astype(np.float64) ** 2,
+        t + np.arange(3001, dtype=np.float32)[:, None] * np.arange(width, dtype=np.float32), np.tril(t),
+    )  # fmt: skip
+    for check in (False, True):
+        with override(tier="program", check=check):
+            for found, want in zip(smelt.compile(turned)(*map(smelt.array, (host, bias, batch, other))), wanted):
+                np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
+
+
+def test_smaller_squares_are_made_where_something_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides: list[int] = []
+    kernel = maps.CpuKernel
+    transposed = kernel.transposed
+
+    def counted(k, lines):
+        sides.append(len(lines))
+        return transposed(k, lines)
+
+    monkeypatch.setattr(kernel, "transposed", counted)
+    with override(tier="program"):
+        for width, wanted in ((1024, {16}), (1024 + 8, {16, 8}), (1024 + 4, {16, 8, 4})):
+            sides.clear()
+            x = smelt.array(np.arange(1024 * width, dtype=np.float32).reshape(width, 1024))
+            smelt.eval(smelt.compile(lambda x: x.T * 2.5)(x))
+            assert set(sides) == wanted
