@@ -194,11 +194,16 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     lapack, (n, k) = _lapack(a, SUBSTITUTED), b.shape[-2:]
     if lapack is None or a.dtype != b.dtype or not b.size:
         return None
-    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    matrices = np.ascontiguousarray(a)
-    out = np.array(np.broadcast_to(b, (*lead, n, k)), order="C")
-    which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
-    each, x, one = Each(matrices.reshape(-1, n, n), which), Each(out.reshape(-1, n, k)), np.ones(1, a.dtype)
+    matrices, one = np.ascontiguousarray(a), np.ones(1, a.dtype)
+    each: Argument = matrices
+    x: Argument
+    if a.ndim == b.ndim == 2:  # one call: nothing to count
+        x = out = np.array(b, order="C")
+    else:
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        out = np.array(np.broadcast_to(b, (*lead, n, k)), order="C")
+        which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
+        each, x = Each(matrices.reshape(-1, n, n), which), Each(out.reshape(-1, n, k))
     if k == 1:  # by columns: xᵀ·aᵀ = bᵀ
         lapack.call("trsv", b"L" if upper else b"U", b"T", b"N", n, each, n, x, 1)
     else:

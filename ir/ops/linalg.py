@@ -231,8 +231,9 @@ class Qr(Library, name="qr"):
 
 def _require_no_zeros(a: np.ndarray) -> None:
     """A triangular matrix is singular where its diagonal has a zero."""
-    zeros = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
-    if np.any(zeros):
+    diagonals = a.diagonal(0, -2, -1)
+    if not diagonals.all():
+        zeros = np.any(diagonals == 0, axis=-1)
         raise LibraryError(f"{which(zeros)} is singular: its diagonal has a zero")
 
 

@@ -69,6 +69,7 @@ class _Search:
     def __init__(self, function: Function, is_kernel: Callable[[OpView], bool]):
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.users = users_of(function)
+        self.returned = set(function.returns)
         #: values that not only contractions read, if need be through movement
         self.read_otherwise: set[Value] = set(function.returns)
         for op in reversed(function.ops):
@@ -78,14 +79,22 @@ class _Search:
 
     def expression(self, root: Value) -> set[Value]:
         """The values that are computed where `root` is read; none if it had better lie in memory."""
-        if root.owner is None or not is_pointwise(root.owner) or root in self.read_otherwise:
+        if root.owner is None or not is_pointwise(root.owner):
             return set()
         sources, computed = self._sources(root)
+        if root in self.read_otherwise:
+            return computed if self._is_next_to_nothing(root, sources, computed) else set()
         looked_up = all(_only_finds(v) for v in computed if v.aval.size == root.aval.size)
         most = root.aval.nbytes * (1 + PLACES) if looked_up else root.aval.nbytes - 1
         # What groups of elements share is computed outside of the innermost loop.
         flops = sum(v.owner.op.flops * _part(v, root) for v in computed if v.owner is not None)
         return computed if sum(sources.values()) <= most and flops <= MOST_FLOPS else set()
+
+    def _is_next_to_nothing(self, root: Value, sources: dict[Value, int], computed: set[Value]) -> bool:
+        """Whether all that read `root` had better compute it, as the product of two vectors: it is made of far fewer
+        elements, by next to no additions."""
+        flops = sum(v.owner.op.flops * _part(v, root) for v in computed if v.owner is not None)
+        return flops <= CHEAP and sum(sources.values()) <= root.aval.nbytes * FEW and root not in self.returned
 
     def _cone(self, root: Value) -> list[Value]:
         """`root` and the elementwise values that only it is made of, in the order of the function; others may read what

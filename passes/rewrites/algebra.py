@@ -38,6 +38,11 @@ def products_associate(x: Term, y: Term, z: Term) -> Rules:
     return left >> right, right >> left
 
 
+@condition
+def is_pair(s: Any) -> bool:
+    return len(s) == 2
+
+
 def outer(x: Term, y: Term) -> Term:
     """All products of an element of x and one of y."""
     return ops.dot_general(x, y, **sums((), ()))
@@ -49,6 +54,26 @@ def products_of_outer(x: Term, y: Term, z: Term, axes: Attr) -> Rules:
     along = sums(axes, (0,))
     whole, parts = ops.dot_general(x, outer(y, z), **along), outer(ops.dot_general(x, y, **along), z)
     return (whole >> parts).when(is_line(y))
+
+
+@condition
+def is_column(r: Any) -> bool:
+    return len(r) == 2 and bool(r[1] == 1)
+
+
+@algebra.rewrite(reals=True, examples=[{"x": (2, 3), "y": (3,), "z": (4,), "r": (3, 1), "s": (3, 4), "axes": (1,)}])
+def products_of_elements(x: Term, y: Term, z: Term, r: Attr, s: Attr, axes: Attr) -> Rules:
+    """X·(y⊗z) = (X·y)⊗z where y⊗z is written as a product of elements."""
+    along, column = sums(axes, (0,)), ops.broadcast(ops.reshape(y, shape=r), shape=s)
+    whole = ops.dot_general(x, column * ops.broadcast(z, shape=s), **along)
+    return (whole >> outer(ops.dot_general(x, y, **along), z)).when(is_line(y) & is_line(z) & is_column(r) & is_pair(s))
+
+
+@algebra.rewrite(reals=True, examples=[{"x": (2, 3), "z": (4,), "s": (3, 4), "axes": (1,)}])
+def products_of_equal_rows(x: Term, z: Term, s: Attr, axes: Attr) -> Rules:
+    """X·Z where all rows of Z are z = (the sum of X)⊗z."""
+    whole = ops.dot_general(x, ops.broadcast(z, shape=s), **sums(axes, (0,)))
+    return (whole >> outer(ops.reduce_sum(x, axes=axes), z)).when(is_line(z) & is_pair(s) & x.is_float)
 
 
 @condition

@@ -1,11 +1,37 @@
-"""Patterns on contractions: a vector times a matrix whose elements were moved."""
+"""Patterns on contractions: products of one place, a vector times a matrix whose elements were moved."""
 
 from __future__ import annotations
+
+import math
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.ops.contract import DotGeneral
 
 from .patterns import PatternBuilder, Site, pattern
+
+
+@pattern("dot_general")
+def product_of_one_place(b: PatternBuilder, at: Site) -> Value | None:
+    """lhs · rhs, summed over one place → the product of elements, which fuses with what makes and what reads these.
+
+    Products of vectors are such, gradients of each example too: kernels compute their elements where they read them.
+    """
+    assert isinstance(at.op, DotGeneral)
+    if math.prod(at.op.depth(*(x.aval for x in at.operands), **at.attrs)) != 1:
+        return None
+    batch, rows, columns, _ = at.op.loops(*(x.ndim for x in at.operands), **at.attrs)
+
+    def spread(side: int) -> Value:
+        """An operand with the axes of the result, one place long where they are those of the other operand alone."""
+        x = at.operands[side]
+        kept = [pair[side] for pair in (*batch, *rows, *columns)]
+        axes = [a for a in kept if a is not None]
+        left = [a for a in range(x.ndim) if a not in axes]
+        moved = x if axes == sorted(axes) else b.transpose(x, permutation=(*axes, *left))
+        placed = b.reshape_to(moved, [1 if a is None else x.shape[a] for a in kept])
+        return b.broadcast_to(placed, at.shape)
+
+    return b.mul(spread(0), spread(1))
 
 
 def _vector_and_matrix(at: Site) -> tuple[int, OpView, tuple[int, ...]] | None:

@@ -7,9 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from smelt.ir.builder import Value
+from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.op import Op
+from smelt.ir.op import registry as ops
+from smelt.ir.ops.movement import reshape_groups
 
 from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, pattern, scalar_of
 
@@ -81,44 +83,88 @@ _BETWEEN = 8
 @pattern(kind="arg_reduction")
 def reduce_of_transposed_operands(b: PatternBuilder, at: Site) -> Value | None:
     """reduce(f(transpose(x), transpose(y))) → reduce(transpose(f(x, y))), if nothing else reads what is between."""
-    permutations: set[tuple[int, ...]] = set()
-    between: list[Value] = []
-    waiting = [at.operands[0]]
-    while waiting:
-        x = waiting.pop()
-        if (made := x.defined_by("transpose")) is not None:
-            permutations.add(made.attrs["permutation"])
-        elif scalar_of(x) is None:
-            if x.owner is None or x.owner.op.kind != "elementwise" or not _is_read_once(x):
-                return None
-            between.append(x)
-            waiting += x.owner.operands
-        if len(permutations) > 1 or len(between) > _BETWEEN:
-            return None
-    if not between or not permutations:
+    found, _ = _views_below(at.operands[0], "transpose")
+    permutations = {made.attrs["permutation"] for made in found}
+    if len(permutations) != 1 or at.operands[0].defined_by("transpose"):
         return None
     (permutation,) = permutations
-    turned = b.transpose(_before(b, at.operands[0], permutation), permutation=permutation)
+    shape = found[0].operands[0].shape
+    turned = b.transpose(_before(b, at.operands[0], "transpose", shape), permutation=permutation)
     return b.emit(at.op, (turned,), at.attrs)[0]
+
+
+@pattern(kind="reduction")
+def reduce_of_merged_axes(b: PatternBuilder, at: Site) -> Value | None:
+    """reduce(f(reshape(x))) over an axis that a reshape made of several of x → reduce(f(x)) over these.
+
+    Where x is a transpose or a broadcast, or made of one: places along merged axes are quotients, and no lines of
+    memory.
+    """
+    x = at.operands[0]
+    found, between = _views_below(x, "reshape")
+    same = len({made.operands[0].shape for made in found}) == 1
+    if not same or not any(_is_spread(made.operands[0]) for made in found) or _are_elements(found, between):
+        return None
+    shape, axes = found[0].operands[0].shape, set[int]()
+    for before, after in reshape_groups(shape, x.shape):
+        summed = [a for a in after if a in at.attrs["axes"]]
+        if summed and any(x.shape[a] != 1 for a in after if a not in summed):
+            return None
+        axes.update(before if summed else ())
+    (reduced,) = b.emit(at.op, (_before(b, x, "reshape", shape),), {**at.attrs, "axes": tuple(sorted(axes))})
+    return b.reshape_to(reduced, at.shape)
+
+
+def _is_spread(x: Value) -> bool:
+    """Whether x is no array in memory, but repeats or moves one, or is computed of such."""
+    if x.owner is None or x.owner.op.kind not in ("elementwise", "movement"):
+        return False
+    sources = x.owner.operands if x.owner.op.kind == "elementwise" else [x]
+    return any(v.defined_by("transpose") or (v.defined_by("broadcast") and scalar_of(v) is None) for v in sources)
+
+
+def _are_elements(views: Sequence[OpView], between: Sequence[Value]) -> bool:
+    """Whether elementwise ops read views besides those of `between`: they would not go along the same axes."""
+    inside = [v.mlir.owner for v in between]
+    readers = [use.owner for view in views for use in view.results[0].mlir.uses]
+    return any(ops[reader.name.partition(".")[2]].kind == "elementwise" for reader in readers
+               if reader.name.startswith("smelt.") and reader not in inside)  # fmt: skip
+
+
+def _views_below(x: Value, name: str) -> tuple[list[OpView], list[Value]]:
+    """The transposes or reshapes that x is made of by a few elementwise ops which nothing else reads, and what these
+    ops make; none where it is made of other values, too, but for numbers."""
+    found: list[OpView] = []
+    between: list[Value] = []
+    waiting = [x]
+    while waiting:
+        x = waiting.pop()
+        if (made := x.defined_by(name)) is not None:
+            found.append(made)
+        elif scalar_of(x) is None:
+            if x.owner is None or x.owner.op.kind != "elementwise" or not _is_read_once(x):
+                return [], []
+            between.append(x)
+            waiting += x.owner.operands
+        if len(between) > _BETWEEN:
+            return [], []
+    return found, between
 
 
 def _is_read_once(x: Value) -> bool:
     return len(list(itertools.islice(x.mlir.uses, 2))) < 2
 
 
-def _before(b: PatternBuilder, x: Value, permutation: tuple[int, ...]) -> Value:
-    """What x is made of before its operands are transposed."""
-    made = x.defined_by("transpose")
+def _before(b: PatternBuilder, x: Value, name: str, shape: tuple[int, ...]) -> Value:
+    """What x is made of before its operands, transposes or reshapes of arrays of a shape, are moved."""
+    made = x.defined_by(name)
     if made is not None:
         return made.operands[0]
     value = scalar_of(x)
     if value is not None:
-        shape = [0] * x.ndim
-        for axis, source in enumerate(permutation):
-            shape[source] = x.shape[axis]
         return b.splat(value, x.aval.with_shape(shape))
     assert x.owner is not None
-    return b.emit(x.owner.op, [_before(b, v, permutation) for v in x.owner.operands], x.owner.attrs)[0]
+    return b.emit(x.owner.op, [_before(b, v, name, shape) for v in x.owner.operands], x.owner.attrs)[0]
 
 
 @pattern(kind="reduction")

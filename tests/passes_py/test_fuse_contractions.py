@@ -114,6 +114,22 @@ def test_rows_of_a_product_are_another_kernel() -> None:
     assert schedules(kernels) == ["contract", "row"]
 
 
+def test_products_of_vectors_lie_in_no_memory() -> None:
+    """Each kernel that reads these computes them."""
+    a, c, k = Aval((8, 64, 1), f32), Aval((8, 1, 64), f32), Aval((1, 8), f32)
+
+    def of_examples(b: Any, x: Any, y: Any, z: Any) -> Any:
+        outer = b.broadcast_to(x, (8, 64, 64)) * b.broadcast_to(y, (8, 64, 64))
+        return dot(b, z, outer), b.reduce_sum(outer * outer, axes=(1, 2))
+
+    module = module_of([a, c, k], of_examples)
+    Pipeline.parse("cse,dce,fuse{contractions=true max-buffers=31}").run(module)
+    text.verify(module)
+    kernels = [read_function(f) for name, f in functions(module).items() if name != "main"]
+    assert sorted(schedules(kernels)) == ["contract", "row"]
+    assert all(v.aval.size < 8 * 64 * 64 for kernel in kernels for v in kernel.arguments)
+
+
 def test_what_is_in_front_lies_in_memory() -> None:
     kernels = fused([matrix(6, 5), matrix(5, 4)], lambda b, x, w: dot(b, b.exp(x), b.exp(w)))
     assert schedules(kernels) == ["map", "map", "contract"]

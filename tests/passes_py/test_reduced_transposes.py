@@ -28,8 +28,13 @@ PROGRAMS: dict[str, tuple[np.ndarray, Callable[[Any, Any], Any]]] = {
     "another dtype": (FLOATS, lambda m, x: (x.T > 0).astype(m.int32).sum(0)),
     "two operands": (FLOATS, lambda m, x: m.nan_to_num(x.T * x.T + 1).max(0)),
     "one not turned": (FLOATS, lambda m, x: m.nan_to_num(x[:, :40].T + x[:, :40]).max(0)),
+    "merged axes": (FLOATS[:, :6], lambda m, x: (m.nan_to_num(x)[:, :, None] * x[:, None]).reshape(40, -1).max(1)),
+    "merged and split": (WORDS[:, :6] % 7, lambda m, x: (x.T[:, :, None] + x.T[:, None]).reshape(3, 3200).sum(1)),
+    "merged and read": (WORDS[:, :6] % 7, lambda m, x: (lambda y: y.sum(1) + y[:, 3])(
+        (x.T[:, :, None] * x.T[:, None]).reshape(6, -1)
+    )),
     "read twice": (FLOATS, lambda m, x: (lambda y: y.sum(0) + y[0].sum())(m.nan_to_num(x.T) * 2)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -31,3 +31,22 @@ func.func @matrices(%v: tensor<2x5xf32>, %x: tensor<5x4x3xf32>) -> tensor<2x3x4x
   %1 = "smelt.dot_general"(%v, %0) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x5xf32>, tensor<5x3x4xf32>) -> tensor<2x3x4xf32>
   return %1 : tensor<2x3x4xf32>
 }
+
+// A product of vectors is one of elements, with batches too: other ops take part in it.
+// CHECK-LABEL: func.func @of_vectors(
+// CHECK-DAG: %[[X:.*]] = "smelt.broadcast"(%{{.*}}) {shape = array<i64: 2, 3, 4>}
+// CHECK: %[[V0:.*]] = "smelt.mul"(%{{.*}}, %{{.*}}) : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: return %[[V0]] : tensor<2x3x4xf32>
+func.func @of_vectors(%x: tensor<3x2x1xf32>, %y: tensor<2x1x4xf32>) -> tensor<2x3x4xf32> {
+  %0 = "smelt.dot_general"(%x, %y) {lhs_batch = array<i64: 1>, lhs_contracting = array<i64: 2>, rhs_batch = array<i64: 0>, rhs_contracting = array<i64: 1>} : (tensor<3x2x1xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  return %0 : tensor<2x3x4xf32>
+}
+
+// Nothing is summed over.
+// CHECK-LABEL: func.func @of_all(
+// CHECK-NOT: dot_general
+// CHECK: "smelt.mul"
+func.func @of_all(%x: tensor<3xi32>, %y: tensor<4xi32>) -> tensor<3x4xi32> {
+  %0 = "smelt.dot_general"(%x, %y) {lhs_batch = array<i64>, lhs_contracting = array<i64>, rhs_batch = array<i64>, rhs_contracting = array<i64>} : (tensor<3xi32>, tensor<4xi32>) -> tensor<3x4xi32>
+  return %0 : tensor<3x4xi32>
+}

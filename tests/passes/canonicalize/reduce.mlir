@@ -143,3 +143,32 @@ func.func @max_of_sum_stays(%arg0: tensor<2x3x4xf32>) -> tensor<2xf32> {
   %1 = "smelt.reduce_max"(%0) {axes = array<i64: 1>} : (tensor<2x4xf32>) -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// What repeats elements is summed along its own axes: places along merged ones are quotients
+// CHECK-LABEL: func.func @sum_of_merged_axes(
+// CHECK: %[[V0:.*]] = "smelt.mul"(%{{.*}}, %{{.*}}) : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.exp"(%[[V0]]) : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.reduce_sum"(%[[V1]]) {axes = array<i64: 1, 2>} : (tensor<2x3x4xf32>) -> tensor<2xf32>
+// CHECK-NEXT: return %[[V2]] : tensor<2xf32>
+func.func @sum_of_merged_axes(%x: tensor<2x3x1xf32>, %y: tensor<2x1x4xf32>) -> tensor<2xf32> {
+  %0 = "smelt.broadcast"(%x) {shape = array<i64: 2, 3, 4>} : (tensor<2x3x1xf32>) -> tensor<2x3x4xf32>
+  %1 = "smelt.broadcast"(%y) {shape = array<i64: 2, 3, 4>} : (tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  %2 = "smelt.mul"(%0, %1) : (tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %3 = "smelt.reshape"(%2) {shape = array<i64: 2, 12>} : (tensor<2x3x4xf32>) -> tensor<2x12xf32>
+  %4 = "smelt.exp"(%3) : (tensor<2x12xf32>) -> tensor<2x12xf32>
+  %5 = "smelt.reduce_sum"(%4) {axes = array<i64: 1>} : (tensor<2x12xf32>) -> tensor<2xf32>
+  return %5 : tensor<2xf32>
+}
+
+// Where elements are wanted along the merged axis, too, both stay along it
+// CHECK-LABEL: func.func @merged_axes_of_elements(
+// CHECK: "smelt.reduce_max"(%{{.*}}) {axes = array<i64: 1>} : (tensor<2x12xf32>) -> tensor<2xf32>
+func.func @merged_axes_of_elements(%x: tensor<2x3x1xf32>) -> (tensor<2xf32>, tensor<2x12xf32>) {
+  %0 = "smelt.broadcast"(%x) {shape = array<i64: 2, 3, 4>} : (tensor<2x3x1xf32>) -> tensor<2x3x4xf32>
+  %1 = "smelt.exp"(%0) : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %2 = "smelt.transpose"(%1) {permutation = array<i64: 0, 2, 1>} : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
+  %3 = "smelt.reshape"(%2) {shape = array<i64: 2, 12>} : (tensor<2x4x3xf32>) -> tensor<2x12xf32>
+  %4 = "smelt.reduce_max"(%3) {axes = array<i64: 1>} : (tensor<2x12xf32>) -> tensor<2xf32>
+  %5 = "smelt.neg"(%3) : (tensor<2x12xf32>) -> tensor<2x12xf32>
+  return %4, %5 : tensor<2xf32>, tensor<2x12xf32>
+}
