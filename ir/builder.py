@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +26,7 @@ from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op, of_kind
 from .ops.call import Transform, function_signature
-from .scopes import Scope, keep, scope_at, scope_of
+from .scopes import Scope, is_keeping, keep, scope_at, scope_of
 from .values import APPLY as APPLY
 from .values import CALL as CALL
 from .values import CALLEE, FUNCTION_OPS, STRUCTURAL, check_clone, full_name, function_type_of, inferred, misread
@@ -64,6 +64,10 @@ class Builder:
     """Emits smelt ops at an MLIR insertion point. ``b.add(x, y)``, ``b.reduce_sum(x, axes=(0,))``."""
 
     _scope: Scope | None
+    #: The new function at whose end this builder makes ops; see `Scope.built`.
+    _built: NewFunction | None = None
+    #: The ops that this builder has made, if somebody wants to know.
+    _ops: list[OpView] | None = None
 
     def __init__(self, insertion_point: Any, location: Any = None):
         complete()
@@ -77,7 +81,7 @@ class Builder:
 
     @ip.setter
     def ip(self, insertion_point: Any) -> None:
-        self._ip, self._scope = insertion_point, None
+        self._ip, self._scope, self._built = insertion_point, None, None
 
     @property
     def scope(self) -> Scope:
@@ -106,6 +110,10 @@ class Builder:
         except (AttributeError, RuntimeError, TypeError):
             pass
         raise misread(name, operands, scope)
+
+    def continue_(self, other: Builder) -> None:
+        """Go on where another builder is, in its stead."""
+        self.ip, self._built = other.ip, other._built
 
     def at(self, location: Any) -> _At:
         """Give everything emitted inside a with block `location`."""
@@ -149,6 +157,10 @@ class Builder:
         )
         scope = self._scope or self.scope
         view = OpView(op, tuple(operands), attrs, operation, scope)
+        if scope.kept is not None or scope.built is not None:
+            self._note(scope, view)
+        if self._ops is not None:
+            self._ops.append(view)
         if single:
             view.results = (Value(operation.result, avals[0], self, view, 0, scope),)
         else:
@@ -175,6 +187,13 @@ class Builder:
             APPLY.name, results=list(kind.results), operands=[made.result, *values], loc=location, ip=self._ip
         )
         return self._viewed(op, operands, attrs, operation, avals)
+
+    def _note(self, scope: Scope, view: OpView) -> None:
+        """Note that an op was made in a function that is kept decoded, or is being built."""
+        if scope.built is not None and scope.built is self._built:
+            self._built.ops.append(view)
+        else:
+            scope.changed()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -275,9 +294,13 @@ class Builder:
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], operation: Any, avals: Sequence[Any]
     ) -> tuple[Value, ...]:
         """The results of an operation that has been made."""
-        view = OpView(op, tuple(operands), attrs, operation, self.scope)
+        view, scope = OpView(op, tuple(operands), attrs, operation, self.scope), self.scope
+        if scope.kept is not None or scope.built is not None:
+            self._note(scope, view)
+        if self._ops is not None:
+            self._ops.append(view)
         view.results = tuple(
-            Value(r, a, self, view, i, self.scope) for i, (r, a) in enumerate(zip(operation.results, avals))
+            Value(r, a, self, view, i, scope) for i, (r, a) in enumerate(zip(operation.results, avals))
         )
         return view.results
 
@@ -362,6 +385,8 @@ class Builder:
         mlir.ir.Operation.create(
             "func.return", operands=self.read("func.return", values), loc=self.location, ip=self._ip
         )
+        if self._built is not None and self.scope.built is self._built:
+            self._built.keep(self.scope, values)
 
 
 def _aval_or_none(type_: Any) -> Any:
@@ -429,11 +454,70 @@ class Function:
         return self._mlir
 
 
+class NewFunction:
+    """A function that a builder makes from its first op to its last, so that it need not be read.
+
+    Attributes:
+        ops: those that there are so far.
+    """
+
+    __slots__ = ("arguments", "name", "operation", "ops")
+
+    def __init__(self, name: str, operation: Any, arguments: list[Value]):
+        self.name, self.operation, self.arguments = name, operation, arguments
+        self.ops: list[OpView] = []
+
+    def keep(self, scope: Scope, returns: Sequence[Value]) -> None:
+        """Keep the function decoded: as `read_function` would read it."""
+        scope.changed()
+        function = Function(self.name, self.operation)
+        function.arguments, function.ops, function.returns = list(self.arguments), self.ops, list(returns)
+        renew(function, self.ops)
+
+
+def renew(function: Function, made: Iterable[OpView]) -> None:
+    """Keep a function decoded after changes, which its `ops` and `returns`, and the operands of its ops, follow.
+
+    Args:
+        made: ops that a builder has made. With such that are several operations, it is read again.
+    """
+    if not is_keeping():
+        return
+    for view in made:
+        if view.op.kind == "control" or view.op.mixed:
+            return function.scope.changed()
+        if view.attrs and view.op.kind not in ("call", "function"):
+            view.attrs = attributes.decode_all(view.op, view._mlir)  # rules give lists for tuples, say
+    for value in itertools.chain(function.arguments, *[view.results for view in function.ops]):
+        value.builder = None
+    function.addresses = None
+    function.derived.clear()
+    function.scope.function = weakref.ref(function)
+    function.scope.keep(function)
+
+
+def kept_function(operation: Any) -> Function | None:
+    """A ``func.func`` that is kept decoded."""
+    found: Function | None = scope_of(operation.operation).kept if is_keeping() else None
+    return found
+
+
 def read_function(operation: Any) -> Function:
-    """Decode a ``func.func``."""
+    """Decode a ``func.func``; a function that is kept decoded (see `scopes.keeping`) is given again."""
     if isinstance(operation, Function):  # of a module that is no MLIR
         return operation
     operation = operation.operation
+    if is_keeping():
+        scope = scope_of(operation)
+        function = scope.kept or _decoded_function(operation)
+        if scope.kept is None:
+            scope.keep(function)
+        function.name = mlir.ir.StringAttr(operation.attributes["sym_name"]).value
+        return function
+    return _decoded_function(operation)
+
+
+def _decoded_function(operation: Any) -> Function:
     function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
     if not operation.regions[0].blocks:
         raise IRError(f"@{function.name} has no body")
@@ -573,6 +657,8 @@ def new_function(
     block = ir.Block.create_at_start(operation.regions[0], types, argument_locations or [location] * len(types))
     b = Builder(ir.InsertionPoint(block), location)
     values = [Value(v, a, b, None, i, b.scope) for i, (v, a) in enumerate(zip(block.arguments, arguments))]
+    if is_keeping():
+        b.scope.built = b._built = NewFunction(name, operation, values)
     return operation, values, b
 
 
