@@ -1,4 +1,4 @@
-"""Derivatives and `vmap`, which `import smelt` does not load, and which need nothing of what runs compiled functions."""
+"""Derivatives and `vmap`, which `import smelt` does not load; they need nothing of what runs compiled functions."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir import builder, mlir, scopes, text
+from smelt.ir import mlir, reading, scopes, text
 from smelt.ir.builder import Builder, Function, Value, function_named, functions, kept_function, read_function
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation
@@ -36,7 +36,7 @@ def check(_: Any, module: Any) -> None:
     for operation in functions(module).values():
         kept = kept_function(operation) if has_body(operation) else None
         if kept is not None:
-            assert described(kept) == described(builder._decoded_function(operation.operation))
+            assert described(kept) == described(reading._decoded_function(operation.operation))
 
 
 def network(x: Any, w: Any) -> Any:
@@ -87,8 +87,8 @@ def forget() -> None:
 
 
 def test_few_functions_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, decode = [], builder._decoded_function
-    monkeypatch.setattr(builder, "_decoded_function", lambda operation: read.append(operation) or decode(operation))
+    read, decode = [], reading._decoded_function
+    monkeypatch.setattr(reading, "_decoded_function", lambda operation: read.append(operation) or decode(operation))
     smelt.default_pipeline("cpu").run(module_of(network))
     assert len(read) == 1  # the module as it came
 
