@@ -158,6 +158,13 @@ def parts_of(body: Function) -> list[list[tuple[int, int]]]:
 def cuts_of(body: Function) -> tuple[list[set[int]], int]:
     """Of each axis of a map, where elements on both sides are computed in different ways, and its ends; and how many
     ops choose between these."""
+    if "cuts" not in body.derived:
+        body.derived["cuts"] = _cuts_of(body)
+    found: tuple[list[set[int]], int] = body.derived["cuts"]
+    return found
+
+
+def _cuts_of(body: Function) -> tuple[list[set[int]], int]:
     plan = make_plan(body, None)
     axes = {name: axis for axis, (name, _) in enumerate(plan.kept_variables)}
     reads = collect_reads(body.ops, [(v, plan.places[v]) for v in body.returns])

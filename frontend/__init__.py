@@ -146,6 +146,7 @@ if TYPE_CHECKING:
     from .exchange.onnx.imported import from_onnx
     from .exchange.torch.imported import from_torch
     from .filed import *
+    from .gradients import *
     from .rest import *
     from .transforming import *
 else:
@@ -166,7 +167,7 @@ else:
             return getattr(_locks.loaded(f"{__name__}.exchange"), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        for module in ("transforming", "rest", "filed") if name in __all__ else ():
+        for module in ("gradients", "transforming", "rest", "filed") if name in __all__ else ():
             found = vars(_locks.loaded(f"{__name__}.{module}"))
             for known in __all__:  # but for what a program has put in the place of one
                 if known in found:

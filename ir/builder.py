@@ -10,27 +10,31 @@ Derivative and batching rules are written with this builder::
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from . import attributes, dtypes, mlir, plugins
 from . import op as _op
 from .aval import Aval
-from .control import HELPERS, LOOPS, ControlOp, emit_control
-from .control_reading import decode_control
-from .dialect import complete, context, parse_aval, tensor_type
+from .control import ControlOp, emit_control
+from .dialect import complete, context, tensor_type
 from .dtypes import DType
 from .errors import ArgumentTypeError, IRError, at_user_line, shown
 from .op import Op, of_kind
 from .ops.call import Transform, function_signature
-from .scopes import Scope, keep, scope_at, scope_of
+from .reading import Body as Body
+from .reading import Function as Function
+from .reading import NewFunction, aval_or_none, mixed_maker, read_function
+from .reading import is_mixed as is_mixed
+from .reading import kept_function as kept_function
+from .reading import renew as renew
+from .scopes import Scope, is_keeping, keep, scope_at
 from .values import APPLY as APPLY
 from .values import CALL as CALL
-from .values import CALLEE, FUNCTION_OPS, STRUCTURAL, check_clone, full_name, function_type_of, inferred, misread
 from .values import FUNCTION as FUNCTION
+from .values import STRUCTURAL, check_clone, full_name, function_type_of, inferred, misread
 from .values import FunctionOp as FunctionOp
 from .values import OpView as OpView
 from .values import Value as Value
@@ -64,6 +68,10 @@ class Builder:
     """Emits smelt ops at an MLIR insertion point. ``b.add(x, y)``, ``b.reduce_sum(x, axes=(0,))``."""
 
     _scope: Scope | None
+    #: The new function at whose end this builder makes ops; see `Scope.built`.
+    _built: NewFunction | None = None
+    #: The ops that this builder has made, if somebody wants to know.
+    _ops: list[OpView] | None = None
 
     def __init__(self, insertion_point: Any, location: Any = None):
         complete()
@@ -77,7 +85,7 @@ class Builder:
 
     @ip.setter
     def ip(self, insertion_point: Any) -> None:
-        self._ip, self._scope = insertion_point, None
+        self._ip, self._scope, self._built = insertion_point, None, None
 
     @property
     def scope(self) -> Scope:
@@ -106,6 +114,10 @@ class Builder:
         except (AttributeError, RuntimeError, TypeError):
             pass
         raise misread(name, operands, scope)
+
+    def continue_(self, other: Builder) -> None:
+        """Go on where another builder is, in its stead."""
+        self.ip, self._built = other.ip, other._built
 
     def at(self, location: Any) -> _At:
         """Give everything emitted inside a with block `location`."""
@@ -149,6 +161,10 @@ class Builder:
         )
         scope = self._scope or self.scope
         view = OpView(op, tuple(operands), attrs, operation, scope)
+        if scope.kept is not None or scope.built is not None:
+            self._note(scope, view)
+        if self._ops is not None:
+            self._ops.append(view)
         if single:
             view.results = (Value(operation.result, avals[0], self, view, 0, scope),)
         else:
@@ -175,6 +191,13 @@ class Builder:
             APPLY.name, results=list(kind.results), operands=[made.result, *values], loc=location, ip=self._ip
         )
         return self._viewed(op, operands, attrs, operation, avals)
+
+    def _note(self, scope: Scope, view: OpView) -> None:
+        """Note that an op was made in a function that is kept decoded, or is being built."""
+        if scope.built is not None and scope.built is self._built:
+            self._built.ops.append(view)
+        else:
+            scope.changed()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -268,16 +291,20 @@ class Builder:
             ip=self._ip,
         )
         if avals is None:
-            avals = [_aval_or_none(r.type) for r in operation.results]
+            avals = [aval_or_none(r.type) for r in operation.results]
         return self._viewed(op, operands, attrs, operation, avals)
 
     def _viewed(
         self, op: Op, operands: Sequence[Value], attrs: dict[str, Any], operation: Any, avals: Sequence[Any]
     ) -> tuple[Value, ...]:
         """The results of an operation that has been made."""
-        view = OpView(op, tuple(operands), attrs, operation, self.scope)
+        view, scope = OpView(op, tuple(operands), attrs, operation, self.scope), self.scope
+        if scope.kept is not None or scope.built is not None:
+            self._note(scope, view)
+        if self._ops is not None:
+            self._ops.append(view)
         view.results = tuple(
-            Value(r, a, self, view, i, self.scope) for i, (r, a) in enumerate(zip(operation.results, avals))
+            Value(r, a, self, view, i, scope) for i, (r, a) in enumerate(zip(operation.results, avals))
         )
         return view.results
 
@@ -362,10 +389,8 @@ class Builder:
         mlir.ir.Operation.create(
             "func.return", operands=self.read("func.return", values), loc=self.location, ip=self._ip
         )
-
-
-def _aval_or_none(type_: Any) -> Any:
-    return None if isinstance(type_, mlir.ir.FunctionType) else parse_aval(type_)
+        if self._built is not None and self.scope.built is self._built:
+            self._built.keep(self.scope, values)
 
 
 def function_type(arguments: Sequence[Aval], results: Sequence[Aval]) -> Any:
@@ -374,128 +399,8 @@ def function_type(arguments: Sequence[Aval], results: Sequence[Aval]) -> Any:
     return mlir.ir.FunctionType.get(inputs, outputs, context())
 
 
-def mixed_maker(operation: Any) -> Any:
-    """The mixed op whose function value an operation applies; None where it applies none."""
-    if operation.name != APPLY.name:
-        return None
-    made = getattr(operation.operands[0].owner, "operation", None)
-    name = "" if made is None else made.name
-    return made if name.startswith("smelt.") and _op.get(name).mixed else None
-
-
-def is_mixed(operation: Any) -> bool:
-    """Whether an operation is part of an op of mixed types: its function value, or the application of that."""
-    return mixed_maker(operation) is not None or (
-        operation.name.startswith("smelt.") and _op.get(operation.name).mixed
-    )
-
-
 def _dtype_of(array: np.ndarray) -> DType:
     return dtypes.of(array.dtype)
-
-
-class Body(Protocol):
-    """What transformations read of a function: arguments, ops in order, returned values."""
-
-    @property
-    def arguments(self) -> Sequence[Value]: ...
-    @property
-    def ops(self) -> Sequence[OpView]: ...
-    @property
-    def returns(self) -> Sequence[Value]: ...
-
-
-class Function:
-    """A ``func.func`` of smelt ops, decoded: arguments, ops in order, returned values."""
-
-    has_body = True  #: False for a declaration, which only a module that is no MLIR gives as a function
-
-    __slots__ = ("__weakref__", "_mlir", "addresses", "arguments", "derived", "name", "ops", "returns", "scope")
-
-    def __init__(self, name: str, operation: Any):
-        self.name, self._mlir, self.scope = name, operation, scope_of(operation)
-        self.arguments: list[Value] = []
-        self.ops: list[OpView] = []
-        self.returns: list[Value] = []
-        self.addresses: dict[int, OpView] | None = None  #: `ops` by where they lie in memory; see `Value.users`
-        self.derived: dict[Any, Any] = {}  #: what backends, who change nothing any more, have worked out of it
-        self.scope.function = weakref.ref(self)
-
-    @property
-    def mlir(self) -> Any:
-        """The ``func.func``. Raises IRError where it has been erased or rebuilt."""
-        if not self.scope.alive:
-            raise IRError(at_user_line(f"@{self.name} has been erased or rebuilt since it was read; read it again"))
-        return self._mlir
-
-
-def read_function(operation: Any) -> Function:
-    """Decode a ``func.func``."""
-    if isinstance(operation, Function):  # of a module that is no MLIR
-        return operation
-    operation = operation.operation
-    function = Function(mlir.ir.StringAttr(operation.attributes["sym_name"]).value, operation)
-    if not operation.regions[0].blocks:
-        raise IRError(f"@{function.name} has no body")
-    block, scope = operation.regions[0].blocks[0], function.scope
-    values: dict[Any, Value] = {}
-    for i, argument in enumerate(block.arguments):
-        value = Value(argument, parse_aval(argument.type), None, None, i, scope)
-        values[argument] = value
-        function.arguments.append(value)
-    for item in block.operations:
-        op_ = item.operation
-        name = op_.name
-        if name in HELPERS:
-            continue
-        try:
-            if name == "func.return":
-                function.returns = [values[v] for v in op_.operands]
-                break
-            found = _decoded(op_, name, values)
-        except KeyError:
-            why = f"{name}: an operand is no result of a smelt op"
-            raise IRError(f"{why}; in @{function.name} at {op_.location}") from None
-        if found is None:
-            raise IRError(f"{name} is not an op of the smelt dialect; in @{function.name} at {op_.location}")
-        op, operands, attrs = found
-        if op.mixed and name != APPLY.name:  # its function value: what applies it is the op
-            continue
-        view = OpView(op, operands, attrs, op_, scope)
-        results = []
-        for i, r in enumerate(op_.results):
-            value = values[r] = Value(r, _aval_or_none(r.type), None, view, i, scope)
-            results.append(value)
-        view.results = tuple(results)
-        function.ops.append(view)
-    return function
-
-
-def _decoded(
-    operation: Any, name: str, values: dict[Any, Value]
-) -> tuple[Op, tuple[Value, ...], dict[str, Any]] | None:
-    """An operation as an op with its operands and attributes; None where it is of another dialect.
-
-    Raises KeyError for an operand that is not among `values`.
-    """
-    if name.startswith("smelt."):
-        op = _op.get(name)
-        attrs = {} if op.mixed else attributes.decode_all(op, operation)
-        return op, tuple([values[v] for v in operation.operands]), attrs
-    if name in LOOPS:
-        return decode_control(operation, values)
-    if name not in FUNCTION_OPS:
-        return None
-    if (maker := mixed_maker(operation)) is not None:
-        op = _op.get(maker.name)
-        return op, tuple([values[v] for v in list(operation.operands)[1:]]), attributes.decode_all(op, maker)
-    attrs = {}
-    if name in CALLEE:
-        attrs["callee"] = mlir.ir.FlatSymbolRefAttr(operation.attributes[CALLEE[name]]).value
-    return FUNCTION_OPS[name], tuple([values[v] for v in operation.operands]), attrs
-
-
-Scope.reader = staticmethod(read_function)
 
 
 def functions(module: Any) -> dict[str, Any]:
@@ -573,6 +478,8 @@ def new_function(
     block = ir.Block.create_at_start(operation.regions[0], types, argument_locations or [location] * len(types))
     b = Builder(ir.InsertionPoint(block), location)
     values = [Value(v, a, b, None, i, b.scope) for i, (v, a) in enumerate(zip(block.arguments, arguments))]
+    if is_keeping():
+        b.scope.built = b._built = NewFunction(name, operation, values)
     return operation, values, b
 
 

@@ -3,13 +3,18 @@
 MLIR's Python bindings do not know when an op that they wrap is gone, and reading one that is gone ends the process.
 So every `Value`, `OpView` and `Function` of smelt has the scope of its function, which dies when the function is
 erased, and an op is erased only when nobody reads its results.
+
+While `keeping`, as a compile is, a function that has been read or built is kept decoded until something changes it:
+most passes change few functions, and each would decode all of them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -27,9 +32,12 @@ class Scope:
     Attributes:
         operation: the function's op, or whatever stands directly in the module.
         alive: False once it has been erased.
+        kept: the function decoded, as it is now; None: it has to be read.
+        built: what a builder has made of a new function so far; None: it is not one that is being built, or somebody
+            else has changed it meanwhile.
     """
 
-    __slots__ = ("__weakref__", "alive", "function", "module", "operation")
+    __slots__ = ("__weakref__", "alive", "built", "function", "kept", "module", "operation")
     #: Reads a function of a module.
     reader: ClassVar[Callable[[Any], Any]]
 
@@ -40,6 +48,18 @@ class Scope:
         self.module = None if outer is None else _modules.get(_address(outer.operation))
         #: The function as it was read last, while somebody holds that.
         self.function: Callable[[], Any] = _nothing
+        self.kept: Any = None
+        self.built: Any = None
+
+    def keep(self, function: Any) -> None:
+        """Keep the function decoded, if this thread is `keeping`."""
+        if _keeping.scopes is not None:
+            self.kept = function
+            _keeping.scopes.append(self)
+
+    def changed(self) -> None:
+        """The function is another one now: what was kept of it is not."""
+        self.kept = self.built = None
 
     def views(self) -> dict[int, Any]:
         """The ops of the function as they were read, by address; it is read where nobody holds it."""
@@ -51,6 +71,46 @@ class Scope:
 
     def __repr__(self) -> str:
         return _name(self.operation) if self.alive else "a function that is gone"
+
+
+class _Keeping(threading.local):
+    def __init__(self) -> None:
+        #: Those with a function that is kept decoded; None: none is kept.
+        self.scopes: list[Scope] | None = None
+
+
+_keeping = _Keeping()
+
+
+def is_keeping() -> bool:
+    """Whether this thread keeps functions decoded."""
+    return _keeping.scopes is not None
+
+
+@contextmanager
+def keeping(begin: bool = True) -> Iterator[None]:
+    """Keep the functions of modules decoded that this thread reads and builds meanwhile.
+
+    All that changes a function by a `Builder` or erases ops is noticed; whoever changes attributes of ops, or puts ops
+    there by the bindings alone, says so by `changed`. `begin`: False for code that need not know that; what was
+    kept is forgotten then.
+    """
+    outer = _keeping.scopes
+    if not begin:
+        _let_go(outer)
+    _keeping.scopes = [] if begin else None
+    try:
+        yield
+    finally:
+        _let_go(_keeping.scopes)
+        _keeping.scopes = outer
+
+
+def _let_go(scopes: list[Scope] | None) -> None:
+    for scope in scopes or ():
+        scope.changed()
+    if scopes:
+        scopes.clear()
 
 
 #: By the address of the operation: the bindings make a new object each time that they wrap it.
@@ -120,6 +180,7 @@ def forget() -> None:
     """Let all scopes die: MLIR's own passes may have erased any function."""
     for scope in list(_scopes.values()):
         scope.alive = False
+        scope.changed()
     _scopes.clear()
 
 
@@ -158,6 +219,15 @@ def place(location: Any) -> str:
     return f"; at line {line}, column {column} of the text" if file == "-" else f"; at {file}:{line}"
 
 
+def changed(operation: Any) -> None:
+    """Forget what is kept of the function that an op, which is changed or erased, stands in."""
+    while (outer := operation.parent) is not None and outer.operation.parent is not None:
+        operation = outer.operation
+    scope = _scopes.get(_address(operation))
+    if scope is not None:
+        scope.changed()
+
+
 def guard_erase() -> None:
     """Make `erase` of the bindings an error where something still reads what it frees; they themselves do not check."""
     base = mlir.ir.Operation.__mro__[1]
@@ -172,6 +242,8 @@ def guard_erase() -> None:
             for use in result.uses:
                 where = place(operation.location)
                 raise IRError(f"{operation.name} cannot be erased: {use.owner.name} still reads its results{where}")
+        if _keeping.scopes:
+            changed(operation)
         name = operation.name
         if name == "builtin.module" and operation.parent is None:
             raise IRError("a module cannot be erased: its owner would free it again")

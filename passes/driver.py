@@ -12,6 +12,7 @@ manager, with its options. `fixpoint(...)` repeats its passes until the module n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -199,7 +200,8 @@ class Pipeline:
 
     def run(self, module: Any, watch: Instrumentation | None = None) -> list[PassRecord]:
         """Run on a module in place; a record for each pass executed."""
-        with mlir.lock:
+        keeping = contextlib.nullcontext() if scopes.is_keeping() else scopes.keeping()
+        with mlir.lock, keeping:
             run = _Run(module, watch or Instrumentation(), _repeated(self.items))
             with active(run.analyses):
                 run.all(self.items)
@@ -282,7 +284,8 @@ class _Run:
         was = text.to_text(self.module) if is_foreign or (is_upstream and self.inside) else ""
         start = time.perf_counter()
         try:
-            record.report = item.run(self.module, record.statistics) or ""
+            with scopes.keeping(False) if is_foreign else contextlib.nullcontext():
+                record.report = item.run(self.module, record.statistics) or ""
             record.seconds = time.perf_counter() - start
             self._check(item, record)
             differs = bool(was) and text.to_text(self.module) != was

@@ -20,6 +20,7 @@ from smelt.ir.builder import (
     symbols,
 )
 from smelt.ir.dialect import context
+from smelt.ir.scopes import changed
 from smelt.ir.values import CALLEE
 
 from .rewrite import replacing, replay
@@ -81,6 +82,7 @@ def rename_calls(operation: Any, names: dict[str, str]) -> None:
             name = mlir.ir.FlatSymbolRefAttr(inner.attributes["callee"]).value
             if name in names:
                 inner.attributes["callee"] = mlir.ir.FlatSymbolRefAttr.get(names[name], context())
+                changed(operation)
         return mlir.ir.WalkResult.ADVANCE
 
     operation.walk(visit)

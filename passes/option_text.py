@@ -9,7 +9,6 @@ is inside of a tuple, or as in Python: sizes=(1, 2)  names=["a b", c]
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 import typing
@@ -73,6 +72,8 @@ def _scalar(value: Any, special: frozenset[str] = _SPECIAL) -> str:
         return str(value).lower()
     text = str(value)
     if isinstance(value, str) and (not text or special & set(text) or not text.isprintable() or text == "none"):
+        import json  # few options have such text, and the first gradient loads this module
+
         return json.dumps(text)
     return text
 
@@ -193,6 +194,8 @@ def _end_of_quotes(text: str, start: int) -> int:
 def _unquoted(text: str) -> str:
     if len(text) < 2 or text[0] not in "\"'" or text[-1] != text[0]:
         return text
+    import json
+
     inner = text[1:-1]
     if text[0] == "'":
         inner = inner.replace("\\'", "'").replace('"', '\\"')

@@ -44,6 +44,7 @@ def rebuild(
         raise IRError(at_user_line(f"rebuild: @{function.name} is no function of this module"))
     with replacing(module, function) as (operation, arguments, plain):
         b = make_builder(plain.ip, plain.location)
+        b.continue_(plain)
         env: dict[Value, Value] = {}
         for before, after in zip(function.arguments, arguments):
             after.builder = b

@@ -16,7 +16,7 @@ import numpy as np
 from smelt.backends.buffer import Buffer
 from smelt.backends.device import Device
 from smelt.backends.executable import Executable, InterpretedExecutable
-from smelt.ir import collector, locks, mlir, profiling, text
+from smelt.ir import collector, locks, mlir, profiling, scopes, text
 from smelt.ir.builder import function_operation
 from smelt.ir.errors import DeviceError, IRError, at_user_line
 from smelt.ir.settings import settings
@@ -134,7 +134,7 @@ def compile_anew(
     if interpret and pipeline is None:
         pipeline = SIMPLIFY
     pipeline = in_force(device, pipeline) or device.pipeline
-    with mlir.lock, collector.paused():
+    with mlir.lock, collector.paused(), scopes.keeping():
         _require_main(module)
         signature = _signature(module)
         subject = subject or explain.subject(module, name)

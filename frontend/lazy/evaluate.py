@@ -143,7 +143,7 @@ class _Known:
             elif self.structure.rests(tiers.fewest(order), found.seconds):
                 return True
             else:
-                self.ops = tiers.count(rolled_subgraph(order, found.kept())[0])
+                self.ops = tiers.to_compile(rolled_subgraph(order, found.kept())[0])
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -492,7 +492,7 @@ def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met:
         return met.may_have_program
 
     plan: Timed = locks.loaded(_CHANGING).plan_of(plain.key, plain.function, device, has_program)
-    if not plan.pays(lambda: tiers.count(plain.body)):
+    if not plan.pays(lambda: tiers.to_compile(plain.body)):
         return False
     values = plain.values()
     order.clear()

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir.builder import OpView, Value, functions, read_function
+from smelt.ir.builder import OpView, Value, functions, read_function, renew
 
 from ..registry import Pass, register_pass
 from ..rewrite import erase_whole, has_body
@@ -59,6 +59,13 @@ def merge_equal(operation: Any, with_effects: Collection[str] = ()) -> int:
             duplicates.append(op)
     for op in reversed(duplicates):
         erase_whole(op.mlir) if op.op.kind == "control" or op.op.mixed else op.mlir.erase()
+    if duplicates:
+        gone = set(duplicates)
+        function.ops = [op for op in function.ops if op not in gone]
+        for op in function.ops:
+            op.operands = tuple([leader.get(v, v) for v in op.operands])
+        function.returns = [leader.get(v, v) for v in function.returns]
+        renew(function, ())
     return len(duplicates)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir import mlir
-from smelt.ir.builder import functions
+from smelt.ir.builder import Function, OpView, functions, kept_function, renew
 from smelt.ir.control import HELPERS, LOOPS
 from smelt.ir.op import registry as ops
 
@@ -38,6 +38,10 @@ class DcePass(Pass):
         drop_unused(module, statistics)
         with_effects = functions_with_effects(module)
         for operation in functions(module).values():
+            kept = kept_function(operation)
+            if kept is not None and _is_all(kept, operation):
+                statistics["ops erased"] += _erase_unused(kept, with_effects)
+                continue
             for block in operation.regions[0].blocks:
                 for item in reversed(list(block.operations)):
                     op = item.operation
@@ -48,6 +52,27 @@ class DcePass(Pass):
         drop_unused(module, statistics)
         narrow(module, statistics)
         drop_unused(module, statistics)
+
+
+def _is_all(function: Function, operation: Any) -> bool:
+    """Whether each operation of a function is one of its ops, and none stands there for others."""
+    return len(operation.regions[0].blocks[0].operations) == len(function.ops) + 1
+
+
+def _erase_unused(function: Function, with_effects: set[str]) -> int:
+    """Erase the unused ops of a function of which all operations are ops; how many."""
+    read, left = set(function.returns), list[OpView]()
+    for op in reversed(function.ops):
+        if any(v in read for v in op.results) or not _removable(op.mlir, with_effects):
+            read.update(op.operands)
+            left.append(op)
+        else:
+            op.erase()
+    erased = len(function.ops) - len(left)
+    if erased:
+        function.ops = left[::-1]
+        renew(function, ())
+    return erased
 
 
 def _removable(op: Any, with_effects: set[str]) -> bool:

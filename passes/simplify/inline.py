@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function, renew
 from smelt.ir.control import SCAN, callees
 
 from ..call_graph import callees_first
@@ -180,7 +180,8 @@ def drop_unused_values(operation: Any) -> Function:
             op.mlir.erase()
             dropped.add(op)
     if dropped:
-        function.ops[:] = [op for op in function.ops if op not in dropped]
+        function.ops = [op for op in function.ops if op not in dropped]
+        renew(function, ())
     return function
 
 

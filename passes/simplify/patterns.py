@@ -22,7 +22,7 @@ import numpy as np
 
 from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function
+from smelt.ir.builder import STRUCTURAL, Builder, Function, OpView, Value, read_function, renew
 from smelt.ir.errors import IRError, PipelineError, did_you_mean, shown
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
@@ -139,7 +139,7 @@ class PatternBuilder(Builder):
         super().__init__(None)
         self.with_effects, self.patterns_of = with_effects, patterns_of
         self.statistics, self.keep_gradients = statistics, False
-        self._ops: list[OpView] = []
+        self._ops = []
 
     def sweep_all(self, module: Any) -> None:
         """`sweep` each function of a module that is no kernel."""
@@ -173,19 +173,25 @@ class PatternBuilder(Builder):
             for result in view.results:
                 result.builder = self
             self._ops.append(view)
-        self._erase_dead(new.get(v, v) for v in function.returns)
+        read = set(function.ops)
+        function.returns = [new.get(v, v) for v in function.returns]
+        function.ops = self._erase_dead(function.returns)
+        renew(function, [view for view in function.ops if view not in read])
 
-    def _erase_dead(self, returned: Iterable[Value]) -> None:
-        live = {v.owner for v in returned}
-        for view in reversed(self._ops):
+    def _erase_dead(self, returned: Iterable[Value]) -> list[OpView]:
+        """Erase what nobody reads; the other ops."""
+        live, left = {v.owner for v in returned}, []
+        for view in reversed(self._ops or ()):
             if view in live or not is_pure(view, self.with_effects):
                 live.update([v.owner for v in view.operands])
+                left.append(view)
             else:
                 if view.op.kind == "control" or view.op.mixed:  # helpers may read dead values, too
                     erase_whole(view.mlir)
                 else:
                     view.mlir.erase()
                 self.statistics["dead-ops-erased"] += 1
+        return left[::-1]
 
     def _rewritten(
         self,
@@ -216,10 +222,7 @@ class PatternBuilder(Builder):
         value = self._rewritten(self.patterns_of(op), op, operands, attrs, avals)
         if value is not None:
             return (value,)
-        results = super().emit_typed(op, operands, attrs, avals)
-        assert results[0].owner is not None  # it has just been made
-        self._ops.append(results[0].owner)
-        return results
+        return super().emit_typed(op, operands, attrs, avals)
 
     # What patterns emit all the time.
 

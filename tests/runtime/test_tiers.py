@@ -260,17 +260,44 @@ def unwanted() -> Any:
     raise AssertionError("compiled in place")
 
 
-def test_what_was_asked_for_is_compiled_beside_sooner() -> None:
+def test_what_was_asked_for_is_compiled_beside_when_it_is_called_again() -> None:
     nodes = topological([smelt.tanh(X * smelt.array(2.0))._ref])
-    limit = tiers.cost.seconds(tiers.count(nodes))
+    ops = tiers.to_compile(nodes)
     begun = []
     for asked in (False, True):
         structure = tiers.Structure()
-        structure.asked, structure.spent = asked, limit * tiers.SOON
-        structure.ops_seconds = 0.0
-        assert structure.rests(tiers.count(nodes), 0.0) == (not asked)
-        structure.program(nodes, lambda: None, functools.partial(begun.append, asked), unwanted)
-    assert begun == [True]
+        structure.asked = asked
+        for call in range(2):
+            assert structure.rests(ops, 0.0) == (not asked or call == 0)
+            structure.program(nodes, lambda: None, functools.partial(begun.append, (asked, call)), unwanted)
+            structure.spent, structure.ops_seconds = 1e-9, 0.0
+    assert begun == [(True, 1)]
+
+
+def test_the_first_call_of_what_was_asked_for_has_it_compiled_where_it_takes_long() -> None:
+    structure = tiers.Structure()
+    structure.asked = True
+    limit = tiers.cost.seconds(100)
+    assert structure.rests(100, 0.9 * tiers.SOON * limit)
+    assert not structure.rests(100, 1.1 * tiers.SOON * limit)
+
+
+def test_repetitions_cost_a_compile_little() -> None:
+    def step(x: Any, y: Any) -> Any:
+        return smelt.tanh(x * y + x) - y
+
+    def ops_of(results: list[Any]) -> tuple[int, int]:
+        nodes = topological([x._ref for x in results])
+        return tiers.count(nodes), tiers.to_compile(nodes)
+
+    pairs = [(smelt.ones((4, 4)), smelt.ones((4, 4))) for _ in range(100)]
+    count, ops = ops_of([step(*pairs[0])])
+    count_all, ops_all = ops_of([step(*pair) for pair in pairs])
+    assert count_all == 100 * count and ops < ops_all <= ops + round(tiers.REPEATED * count_all)
+    x, _ = pairs[0]
+    for i in range(100):  # in an order that does not repeat itself
+        x = (smelt.sin, smelt.cos, smelt.exp, smelt.abs)[(i * i // 7) % 4](x) + smelt.ones((4, 4)) * i
+    assert tiers.to_compile(topological([x._ref])) > 20
 
 
 def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:

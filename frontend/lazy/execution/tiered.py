@@ -70,7 +70,7 @@ class _Recorded:
     def count(self) -> int:
         """How many ops there are to compile."""
         if self._ops.costs is None:
-            self._ops.costs = (tiers.count(self.rolled), *self.costs[1:])
+            self._ops.costs = (tiers.to_compile(self.rolled), *self.costs[1:])
         return self._ops.costs[0]
 
     def kept(self) -> Executable | None:
@@ -245,7 +245,7 @@ def executable_of(
         if tiers.structures.get(key) is None:
             body = f.body
             if tiers.pays_at_once(body, tiers.fewest(body)) and tiers.pays_at_once(
-                body, tiers.count(rolled(body, f.outputs)[0])
+                body, tiers.to_compile(rolled(body, f.outputs)[0])
             ):
                 return executables.get_or_wait(key, make)
             kept = kept_program(f.parameters, f.body, f.outputs, device, f.name)

@@ -7,7 +7,7 @@ time of knowing beforehand; Karlin et al., "Competitive snoopy caching", 1988): 
 there is a way, else in place. From then on the quicker way is taken, by what both have been measured to take.
 
 What `compile` was asked for is compiled in place where that takes no time worth mentioning, or a few calls make up for
-it; else it runs op by op, too, and another process begins sooner.
+it; else it runs op by op, too, and another process begins when it is called for the second time.
 
 On a device whose memory is its own, "op by op" is on the host as well: a GPU's kernels are compiled for sizes, and take
 longer to compile. What reads much that lies there alone, or takes long on the host, runs on the device (`changing`).
@@ -24,7 +24,7 @@ The setting `tier` fixes one way: ``ops``, ``strided``, ``program``, or ``auto``
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from smelt.ir.control import COND
@@ -51,8 +51,10 @@ GRADIENT = 3
 ASSUMED_STEPS = 10_000
 #: Another process compiles from this part of what a compile takes on.
 BESIDE = 0.25
-#: That of what `compile` was asked for: it is likely to be called often.
+#: That of what `compile` was asked for, in its first call: it is likely to be called often. In the second it is.
 SOON = 0.1
+#: The part of an op in a compile of what repeats others: passes go over all, kernels that are equal are compiled once.
+REPEATED = 0.1
 #: It is compiled in place where that takes so many seconds at most, or what so many calls save.
 AT_ONCE, CALLS = 0.25, 10
 #: Programs are looked for on disk when what was spent comes to so many seconds: the first look of a process takes as
@@ -103,15 +105,22 @@ class Structure:
         self.counted: tuple[int, float] | None = None
 
     def measures(self, order: Sequence[Node | RecordedNode]) -> tuple[int, float]:
-        """Ops of a graph of this structure, and what they are expected to take one by one: counted once."""
+        """Ops to compile of a graph of this structure, and what they are expected to take one by one: counted once."""
         if self.counted is None:
-            self.counted = count(order), op_by_op_seconds(order)
+            self.counted = to_compile(order), op_by_op_seconds(order)
         return self.counted
 
-    @property
-    def beside(self) -> float:
-        """The part of what a compile takes from which on another process compiles."""
-        return SOON if self.asked else BESIDE
+    def begins(self, limit: float, expected: float) -> bool:
+        """Whether another process is to compile, from the run on that is expected to take so long.
+
+        Args:
+            limit: what a compile takes.
+        """
+        if not self.can_wait:
+            return False
+        if self.asked:
+            return self.spent > 0 or expected >= limit * SOON
+        return self.spent + expected >= limit * BESIDE
 
     def program(
         self,
@@ -143,7 +152,7 @@ class Structure:
             self.looked = True
             if (kept := find()) is not None:
                 return kept
-        if self.can_wait and expected < in_place and self.spent + expected >= limit * self.beside:
+        if expected < in_place and self.begins(limit, expected):
             self.pending = begin()
             self.can_wait = self.pending is not None
         if self.pending is not None or self.spent + expected < in_place:
@@ -163,7 +172,7 @@ class Structure:
         if pending is not None:
             return not pending.ready()
         expected = self.share * (self.ops_seconds if self.spent else seconds)
-        begins = self.can_wait and self.spent + expected >= cost.seconds(ops) * self.beside
+        begins = self.begins(cost.seconds(ops), expected)
         looks = not self.looked and self.spent + expected >= LOOK
         return not (begins or looks or self.spent + expected >= cost.in_place(ops))
 
@@ -237,7 +246,7 @@ def _made(order: Sequence[Node | RecordedNode], make: Callable[[], Executable]) 
 def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
     """Learn what a compile has taken, here or in another process; one that was found on disk has taken nothing."""
     if program.worked:
-        cost.learn(count(order), program.worked)
+        cost.learn(to_compile(order), program.worked)
 
 
 def may_come_to_host(order: Iterable[Node | RecordedNode]) -> bool:
@@ -292,6 +301,27 @@ def count(order: Iterable[Node | RecordedNode]) -> int:
         transforms = len(node.attrs["transforms"]) if node.op is APPLY else 0
         total += inner * GRADIENT**transforms if inner else 1
     return total
+
+
+def to_compile(order: Iterable[Node | RecordedNode]) -> int:
+    """How many ops that are all different take as long to compile as a graph: of what repeats others, as layers and an
+    optimizer's steps do, only a part counts. Ops are the same here if what they read is, two ops up."""
+    total = 0.0
+    kinds: dict[tuple[Hashable, ...], int] = {}
+    known: dict[Node, tuple[int, int]] = {}
+    for node in order:
+        inner = sum(to_compile(f.body) for f in callees(node))
+        if inner:
+            total += inner * GRADIENT ** (len(node.attrs["transforms"]) if node.op is APPLY else 0)
+            continue
+        above = [known.get(n, (-1, -1)) for n, _ in node.inputs]
+        own = kinds.setdefault((node.op, node.avals), len(kinds))
+        near = kinds.setdefault((own, *[a[0] for a in above]), len(kinds))
+        known[node.node if isinstance(node, RecordedNode) else node] = own, near
+        before = len(kinds)
+        kinds.setdefault((near, "all", *[a[1] for a in above]), before)
+        total += 1 if len(kinds) > before else REPEATED
+    return round(total)
 
 
 def fewest(order: Iterable[Node | RecordedNode]) -> int:
