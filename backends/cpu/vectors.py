@@ -94,7 +94,7 @@ class VectorKernel(MemoryKernel):
         if self._along is None:
             return super().load(v, index)
         offset, memory = linearize(index, v.shape), self.memory[v]
-        steps = self._steps_of(offset)
+        steps = self.steps_of(offset)
         if not steps.any():
             with self.vectors(0):
                 x = super().load(v, index)
@@ -143,7 +143,7 @@ class VectorKernel(MemoryKernel):
         """Neighbours as they are stored, a vector of some type."""
         return self.emit("vector.load", [memory.memref, offset], [kind]).result
 
-    def _steps_of(self, index: Index) -> np.ndarray:
+    def steps_of(self, index: Index) -> np.ndarray:
         """How far each lane's index is from the first lane's."""
         total = np.zeros(self._lanes, np.int64)
         for atom, coefficient in index.terms:
@@ -171,7 +171,7 @@ class VectorKernel(MemoryKernel):
     def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
         if dtype is INDEX or self._along is None:
             return super().index(index, dtype)
-        steps = self._steps_of(index)
+        steps = self.steps_of(index)
         if not dtype.is_integer and steps.any():
             raise KernelError(f"{index} is no integer")
         with self.vectors(0):
@@ -248,6 +248,10 @@ class VectorKernel(MemoryKernel):
         """As many neighbours from `offset` on as there are lanes, to be moved: the bits that are stored."""
         raw = self.load_stored(memory, offset, self.shaped(self.storage(memory.aval.dtype)))
         return self._same_bits(raw, self.type(_BITS[memory.aval.dtype.size]), _BITS[memory.aval.dtype.size])
+
+    def bits(self, raw: Any, dtype: DType) -> Scalar:
+        """The bits of some vector as one of another dtype, and of as many lanes as there are."""
+        return Scalar(self, self.emit("vector.bitcast", [raw], [self.type(dtype)]).result, dtype)
 
     def store_bits(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         """Neighbours from `offset` on, from `load_bits`."""

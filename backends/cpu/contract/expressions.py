@@ -28,7 +28,8 @@ from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
+from .octets import provide_octets
+from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
 #: With more rows than this, columns are better computed once, into a tile.
 FEW_ROWS = 8
@@ -73,6 +74,7 @@ class _Expressions(TiledKernel):
         depth = DepthLanes.of(sides.column_operand, product.depth, self.lanes)
         assert depth is not None
         self.cut = depth
+        provide_octets(k, product, sides.column_operand)
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
         *outer, self.column = sides.merged(sides.columns)
@@ -172,7 +174,9 @@ class _Expressions(TiledKernel):
             parts = self._arranged(line + at)
             if self.factors is not None and self.factors.has_offset:
                 with k.vectors(self.cut.count):
-                    k.store_vector(functools.reduce(k.add, parts), self.met, self._word(line + at))
+                    met = functools.reduce(k.add, parts)
+                    met = met * 2.0**self._most_shift if self._most_shift else met
+                    k.store_vector(met, self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
@@ -244,8 +248,10 @@ class _Expressions(TiledKernel):
             start = [k.const(0, self.dtype)] * len(pairs)
             sums = self._walk(depth, words, start)
         for (i, j), x in zip(pairs, sums):
-            place = (r + i) * self.pitch + (c - first) + j
-            k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
+            place, total = (r + i) * self.pitch + (c - first) + j, k.add_lanes(x)
+            if self.factors is not None and self._most_shift:
+                total = total * 2.0**-self._most_shift
+            k.write(k.read(self.sums, place) + total, self.sums, place)
 
     def _fetch(self, columns: Sequence[Scalar]) -> None:
         """Ask for what the next columns are made of where these are: of several lines that are read at once, the
@@ -253,19 +259,23 @@ class _Expressions(TiledKernel):
         k = self.k
         value, place = self.sides.column_operand.largest
         index = linearize(place, value.shape)
-        ahead = self.width * step_of(index, self.column)
-        if ahead <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
+        step = step_of(index, self.column)
+        if step <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
             return
+        line = LINE_BYTES // value.dtype.size
+        lines = -(-step * self.cut.count * self.cut.vectors // (self.product.depth.extent * line))
         self.cut.start_inside(k)
         for j in columns:
             with k.at_position(self.column, j), self.cut.vector(k):
-                prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
+                first = k.index(index) + self.width * step
+                for n in range(max(1, lines)):
+                    prefetch_line(k, k.memory[value], first + n * line, soon=False)
 
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
         before: Sequence[Scalar],
     ) -> Sequence[Scalar]:  # fmt: skip
-        """The sums before, and those of a vector of words by what these have in common."""
+        """The sums before and those of a vector of words by what these have in common, too large by a power of two."""
         k, found = self.k, list(before)
         gains, offsets = [], []
         self.cut.start_inside(k)
@@ -276,7 +286,6 @@ class _Expressions(TiledKernel):
                     offsets.append(factors.offset(k))
         with k.vectors(self.cut.count):
             for p, x in enumerate(sums):
-                x = x * 2.0**-self._most_shift if self._most_shift else x
                 found[p] = k.fma(x, gains[p % self.width], found[p])
             for i in range(self.height if factors.has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))

@@ -31,6 +31,7 @@ from .elements import unrolled
 from .expressions import FETCHED_BYTES
 from .factors import Factors, is_not_finite
 from .lines import LinesKernel
+from .octets import provide_octets
 from .tiles import Sides, can_emit, lanes_of, step_of, store_outputs
 
 #: With more rows than this, columns are better computed once, into a tile.
@@ -63,6 +64,7 @@ class _PackedLines(LinesKernel):
         k, sides = self.k, self.sides
         cut = DepthLanes.of(sides.column_operand, sides.columns, self.lanes)
         assert cut is not None
+        provide_octets(k, product, sides.column_operand)
         self.cut, self.tall = cut, max(1, sides.rows.extent)
         self.each_row = sides.merged(sides.rows)
         self.rows = Blocks.whole_of(self.each_row)
