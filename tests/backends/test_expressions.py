@@ -269,3 +269,30 @@ def test_rows_that_registers_hold(rows: int, wide: bool, built: list[Product], m
     _agree(smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *packed), x, smelt.dequantize(*packed))
     assert len(built) == 1
     _agree(smelt.compile(lambda x, w: x @ w.T)(x[:, :250], w[:, :250]), x[:, :250], w[:, :250])
+
+
+@pytest.mark.parametrize("rows", [9, 17, 40])
+@pytest.mark.parametrize(("mode", "group", "bits"), [("affine", 32, 3), ("affine", 64, 4), ("mxfp8", 32, 8)])
+def test_blocks_of_rows(mode: str, group: int, bits: int, rows: int, built: list[Product]) -> None:
+    """Numbers in words are unpacked for some rows at a time, and never into memory; a row need not be finite."""
+    random = np.random.default_rng(rows)
+    w = smelt.array(random.standard_normal((67, 128)).astype(np.float32))
+    x = random.standard_normal((rows, 128)).astype(np.float32)
+    x[rows - 1, 5] = np.inf
+    packed = smelt.quantize(w, group, bits, mode)
+    plain = _float64(smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32))
+
+    def product(x: smelt.array, w: smelt.array, scales: smelt.array, *biases: smelt.array) -> smelt.array:
+        return smelt.quantized_matmul(x, w, scales, *(biases or [None]), True, group, bits, mode)
+
+    found = np.asarray(smelt.compile(product)(smelt.array(x), *packed))
+    np.testing.assert_allclose(found, x.astype(np.float64) @ plain.T, rtol=1e-4, atol=1e-4)
+    assert built or rows > expressions.MOST_ROWS_NARROW
+
+
+def test_columns_that_are_no_words_of_many_rows_are_computed_once(built: list[Product]) -> None:
+    random = np.random.default_rng(14)
+    x, w = (random.standard_normal((n, 256)).astype(np.float16) for n in (20, 64))
+    found = smelt.compile(lambda x, w: x @ w.T)(smelt.array(x), smelt.array(w))
+    np.testing.assert_allclose(_float64(found), x.astype(np.float64) @ w.astype(np.float64).T, rtol=1e-2, atol=2e-2)
+    assert not built

@@ -31,8 +31,9 @@ from .factors import Factors, is_not_finite
 from .octets import provide_octets
 from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
-#: With more rows than this, columns are better computed once, into a tile.
-FEW_ROWS = 8
+#: Rows of a block. Several blocks unpack numbers in words anew, which takes less than to bring them into a tile; with
+#: more rows than this a tile is better: where registers are wide and hold the sums of many rows, or are not.
+FEW_ROWS, MOST_ROWS, MOST_ROWS_NARROW = 8, 64, 16
 #: Of more rows at once, sums fill the registers, and none are left for those of single words.
 FACTORED_ROWS = 4
 #: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
@@ -48,9 +49,11 @@ def suits_expressions(sides: Sides) -> bool:
     """
     product, operand = sides.product, sides.column_operand
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
-    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or not sides.merged(sides.columns):
+    most = MOST_ROWS if has_wide_registers() else MOST_ROWS_NARROW
+    if plain or sides.rows.extent > most or operand.access.guards or not sides.merged(sides.columns):
         return False
-    if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
+    cut = DepthLanes.of(operand, product.depth, lanes_of(product.dtype))
+    if cut is None or (sides.rows.extent > FEW_ROWS and cut.vectors == 1):
         return False
     return can_emit(lambda module: _Expressions(module, "trial", product).trial())
 
