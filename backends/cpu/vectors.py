@@ -122,6 +122,15 @@ class VectorKernel(MemoryKernel):
             found = both if found is None else self.shuffled(found, both, mine.tolist())
         return found
 
+    def chosen(self, memory: Memory, offset: Scalar, steps: np.ndarray) -> Scalar:
+        """A vector of elements so far behind an offset, from memory in which they are stored as they are held."""
+        dtype, count = memory.aval.dtype, int(steps.max()) + 1
+        if count == 1:
+            with self.vectors(0):
+                x = self.read(memory, offset)
+            return self.spread(x)
+        return Scalar(self, self._chosen(memory, offset, steps, count), dtype)
+
     def shuffled(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
         """Some elements of two vectors as they are stored, numbered through."""
         kind = mlir.ir.VectorType.get([len(lanes)], x.type.element_type, loc=self.location)

@@ -28,6 +28,7 @@ from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
+from .grouped import Grouped
 from .octets import provide_octets
 from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
@@ -101,6 +102,9 @@ class _Expressions(TiledKernel):
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
+        self.grouped: Grouped | None = None
+        if self.factors is not None and self.depth.count == 1:
+            self.grouped = Grouped.of(k, product, self.factors, depth, self.width)
         if self.factors is not None and self.factors.has_offset:  # sums of a row's elements that meet one word
             self.met = k.scratch(tall * self.line // depth.vectors + self.lanes, dtype)
 
@@ -247,6 +251,8 @@ class _Expressions(TiledKernel):
             self.cut.each_inside(k, element)
             return sums if self.factors is None else self._with_factors(self.factors, r, columns, at, sums, before)
 
+        if self.factors is not None and self.grouped is not None:
+            self.grouped.fill(self.column, columns)
         with k.vectors(self.cut.count):
             start = [k.const(0, self.dtype)] * len(pairs)
             sums = self._walk(depth, words, start)
@@ -281,8 +287,12 @@ class _Expressions(TiledKernel):
         """The sums before and those of a vector of words by what these have in common, too large by a power of two."""
         k, found = self.k, list(before)
         gains, offsets = [], []
+        if self.grouped is not None:
+            gains = [self.grouped.read(self.grouped.gains, j) for j in range(self.width)]
+            if self.grouped.offsets is not None:
+                offsets = [self.grouped.read(self.grouped.offsets, j) for j in range(self.width)]
         self.cut.start_inside(k)
-        for j in columns:
+        for j in columns if self.grouped is None else ():
             with k.at_position(self.column, j), self.cut.vector(k):
                 gains.append(factors.gain(k))
                 if factors.has_offset:
