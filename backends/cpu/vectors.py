@@ -67,6 +67,11 @@ class VectorKernel(MemoryKernel):
             self._along = lanes
             yield
 
+    @property
+    def reads_lanes(self) -> bool:
+        """Whether what is read is a vector, of several positions."""
+        return self._along is not None
+
     def type(self, dtype: DType) -> Any:
         found = self._types.get(dtype)
         if found is None and self._lanes and dtype is not INDEX:

@@ -301,7 +301,7 @@ def test_columns_that_are_no_words_of_many_rows_are_computed_once(built: list[Pr
 @pytest.mark.parametrize("depth", [64, 96, 512, 544])
 @pytest.mark.parametrize(
     ("mode", "group", "bits", "kind"),
-    [("mxfp4", 32, 4, "float32"), ("nvfp4", 16, 4, "float32"), ("affine", 32, 3, "float16"), ("affine", 32, 4, "float32")],
+    [("mxfp4", 32, 4, "float32"), ("nvfp4", 16, 4, "float32"), *(("affine", 32, 3, k) for k in ("float16", "float32"))],
 )
 def test_scales_of_all_groups(
     mode: str, group: int, bits: int, kind: str, depth: int, monkeypatch: pytest.MonkeyPatch, built: list[Product]

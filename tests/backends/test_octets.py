@@ -48,3 +48,25 @@ def test_bytes_in_any_order(places: tuple[int, ...], as_words: bool) -> None:
     found = smelt.compile(product)(smelt.array(x), given)
     np.testing.assert_allclose(np.asarray(found), x @ numbers.astype(np.float32).T, rtol=1e-5)
 
+
+@pytest.mark.parametrize("bits", [3, 5, 6])
+def test_of_chosen_matrices(bits: int) -> None:
+    random = np.random.default_rng(7)
+    packed = smelt.quantize(smelt.array(random.standard_normal((3, 40, 128)).astype(np.float32)), 32, bits)
+    x, at = smelt.array(random.standard_normal((4, 1, 128)).astype(np.float32)), smelt.array([2, 0, 2, 1])
+    f = smelt.compile(lambda x, at, *w: smelt.gather_qmm(x, *w, rhs_indices=at, group_size=32, bits=bits))
+    plain = np.asarray(smelt.dequantize(*packed, 32, bits))[np.asarray(at)]
+    np.testing.assert_allclose(np.asarray(f(x, at, *packed)), np.asarray(x) @ plain.swapaxes(1, 2), 1e-4, 1e-4)
+
+
+def test_a_number_that_all_lanes_share() -> None:
+    random = np.random.default_rng(8)
+    octets, w = random.integers(0, 256, (40, 3), np.uint8), random.integers(-3, 4, (40, 64))
+    x = random.integers(-2, 3, (2, 64)).astype(np.float32)
+
+    def product(x: smelt.array, octets: smelt.array, w: smelt.array) -> smelt.array:
+        shared = (joined(octets, (0, 1)) & 7).astype(smelt.float32)
+        return x @ (w.astype(smelt.float32) * shared[:, None]).T
+
+    found = smelt.compile(product)(smelt.array(x), smelt.array(octets), smelt.array(w.astype(np.int8)))
+    np.testing.assert_allclose(np.asarray(found), x @ (w * (octets[:, :1] & 7)).T.astype(np.float32), rtol=1e-5)

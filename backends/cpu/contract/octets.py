@@ -129,6 +129,12 @@ def _rejoined(index: Index) -> Index:
 
 def _loaded(k: CpuKernel, v: Value, bytes_of: dict[Value, Memory], place: Coordinates) -> Scalar:
     """A vector of numbers that are neighbouring bytes."""
+    if not k.reads_lanes:  # the same number in all of them
+        without = k.provided.pop(v)
+        try:
+            return k.value(v, place)
+        finally:
+            k.provided[v] = without
     found = neighbours(v, place)
     assert found is not None
     (array, offset), width = found
@@ -143,8 +149,8 @@ def _loaded(k: CpuKernel, v: Value, bytes_of: dict[Value, Memory], place: Coordi
     size = 1 << (min(count, MOST_BYTES // 2).bit_length() - 1)
     byte = mlir.ir.IntegerType.get_signless(8, k.context)
     line = mlir.ir.VectorType.get([size], byte, loc=k.location)
-    parts = [k.load_stored(bytes_of[array], k.index(offset + at), line) for at in (first, first + count - size)]
-    chosen = k.shuffled(*parts, [i if i < size else i + 2 * size - count for lane in lanes for i in lane])
+    start, end = (k.load_stored(bytes_of[array], k.index(offset + at), line) for at in (first, first + count - size))
+    chosen = k.shuffled(start, end, [i if i < size else i + 2 * size - count for lane in lanes for i in lane])
     kind = k.type(dtypes.uint32)
     result = Scalar(k, k.emit("vector.bitcast", [chosen], [kind]).result, dtypes.uint32)
     return result & (256**width - 1) if width < WIDTH else result
