@@ -32,7 +32,6 @@ from .expressions import FETCHED_BYTES
 from .factors import Factors, is_not_finite
 from .lines import LinesKernel
 from .octets import provide_octets
-from .pairs import suits_pairs
 from .tiles import Sides, can_emit, lanes_of, step_of, store_outputs
 
 #: Rows of a block: sums of more leave little of L1 to columns. With more in all, these are better computed into a tile.
@@ -53,8 +52,6 @@ def suits_packed_lines(sides: Sides) -> bool:
         return False
     lanes = DepthLanes.of(operand, sides.columns, lanes_of(product.dtype))
     if lanes is None or lanes.vectors < 2 or operand.lies_along(product.depth, sides.columns) is not False:
-        return False
-    if suits_pairs(product):
         return False
     return can_emit(lambda module: _PackedLines(module, "trial", product).trial())
 
