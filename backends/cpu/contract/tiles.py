@@ -9,7 +9,6 @@ neither on threads nor on the machine, but for products of bfloat16 where that a
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -41,7 +40,6 @@ def lanes_of(dtype: DType) -> int:
     return min(32, VECTOR_BYTES // compute_dtype(dtype).size)
 
 
-@functools.cache
 def has_feature(name: str) -> bool:
     """Whether the processor has what NumPy calls so."""
     core = getattr(np, "_core", None) or np.core
