@@ -67,6 +67,11 @@ class VectorKernel(MemoryKernel):
             self._along = lanes
             yield
 
+    @property
+    def reads_lanes(self) -> bool:
+        """Whether what is read is a vector, of several positions."""
+        return self._along is not None
+
     def type(self, dtype: DType) -> Any:
         found = self._types.get(dtype)
         if found is None and self._lanes and dtype is not INDEX:
@@ -94,7 +99,7 @@ class VectorKernel(MemoryKernel):
         if self._along is None:
             return super().load(v, index)
         offset, memory = linearize(index, v.shape), self.memory[v]
-        steps = self._steps_of(offset)
+        steps = self.steps_of(offset)
         if not steps.any():
             with self.vectors(0):
                 x = super().load(v, index)
@@ -122,6 +127,15 @@ class VectorKernel(MemoryKernel):
             found = both if found is None else self.shuffled(found, both, mine.tolist())
         return found
 
+    def chosen(self, memory: Memory, offset: Scalar, steps: np.ndarray) -> Scalar:
+        """A vector of elements so far behind an offset, from memory in which they are stored as they are held."""
+        dtype, count = memory.aval.dtype, int(steps.max()) + 1
+        if count == 1:
+            with self.vectors(0):
+                x = self.read(memory, offset)
+            return self.spread(x)
+        return Scalar(self, self._chosen(memory, offset, steps, count), dtype)
+
     def shuffled(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
         """Some elements of two vectors as they are stored, numbered through."""
         kind = mlir.ir.VectorType.get([len(lanes)], x.type.element_type, loc=self.location)
@@ -143,7 +157,7 @@ class VectorKernel(MemoryKernel):
         """Neighbours as they are stored, a vector of some type."""
         return self.emit("vector.load", [memory.memref, offset], [kind]).result
 
-    def _steps_of(self, index: Index) -> np.ndarray:
+    def steps_of(self, index: Index) -> np.ndarray:
         """How far each lane's index is from the first lane's."""
         total = np.zeros(self._lanes, np.int64)
         for atom, coefficient in index.terms:
@@ -171,7 +185,7 @@ class VectorKernel(MemoryKernel):
     def index(self, index: Index, dtype: DType = INDEX) -> Scalar:
         if dtype is INDEX or self._along is None:
             return super().index(index, dtype)
-        steps = self._steps_of(index)
+        steps = self.steps_of(index)
         if not dtype.is_integer and steps.any():
             raise KernelError(f"{index} is no integer")
         with self.vectors(0):
@@ -248,6 +262,10 @@ class VectorKernel(MemoryKernel):
         """As many neighbours from `offset` on as there are lanes, to be moved: the bits that are stored."""
         raw = self.load_stored(memory, offset, self.shaped(self.storage(memory.aval.dtype)))
         return self._same_bits(raw, self.type(_BITS[memory.aval.dtype.size]), _BITS[memory.aval.dtype.size])
+
+    def bits(self, raw: Any, dtype: DType) -> Scalar:
+        """The bits of some vector as one of another dtype, and of as many lanes as there are."""
+        return Scalar(self, self.emit("vector.bitcast", [raw], [self.type(dtype)]).result, dtype)
 
     def store_bits(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
         """Neighbours from `offset` on, from `load_bits`."""

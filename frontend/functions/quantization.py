@@ -212,9 +212,9 @@ def unpacked(words: array, bits: int) -> array:
             found = _joined(octets, 0, each) >> shifts
         else:  # a number of the first half ends in the first four bytes, others begin in the last four
             early = shifts < 4 * bits
-            found = where(early, _joined(octets, 0, 4) >> where(early, shifts, 0), 0) | where(
-                early, 0, _joined(octets, each - 4, each) >> where(early, 0, shifts - 8 * (each - 4))
-            )
+            late = where(early, 0, shifts - 8 * (each - 4))
+            first, last = _joined(octets, 0, 4), _joined(octets, each - 4, each)
+            found = where(early, first >> where(early, shifts, 0), last >> late)
     return reshape(found & ((1 << bits) - 1), (*lead, count * 32 // bits))
 
 

@@ -10,7 +10,7 @@ import math
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .index_functions import take
@@ -57,8 +57,9 @@ def quantized_matmul(
     check_stream(stream)
     form = format_of("quantized_matmul", group_size, bits, mode)
     left = _floating("quantized_matmul", "x", as_array(x))
-    right = dequantized("quantized_matmul", form, w, scales, biases, None, _product_dtype(form, left, scales), True)
-    return matmul(left, swapaxes(right, -1, -2) if transpose else right)
+    dtype, kind = _product_dtypes(form, left, scales)
+    right = dequantized("quantized_matmul", form, w, scales, biases, None, kind, True)
+    return convert(matmul(left, swapaxes(right, -1, -2) if transpose else right), dtype)
 
 
 @remembered
@@ -110,9 +111,9 @@ def gather_qmm(
             raise DTypeError(at_user_line(f"smelt.gather_qmm: rhs_indices must be integers, are {at.aval}"))
         words, scale = _chosen(words, at), _chosen(scale, at)
         bias = bias if bias is None or bias.shape[:-2] != as_array(scales).shape[:-2] else _chosen(bias, at)
-    dtype = _product_dtype(form, left, scale)
-    right = dequantized("gather_qmm", form, words, scale, bias, global_scale, dtype, True)
-    return gather_mm(left, swapaxes(right, -1, -2) if transpose else right, lhs_indices)
+    dtype, kind = _product_dtypes(form, left, scale)
+    right = dequantized("gather_qmm", form, words, scale, bias, global_scale, kind, True)
+    return convert(gather_mm(left, swapaxes(right, -1, -2) if transpose else right, lhs_indices), dtype)
 
 
 def _chosen(x: array, at: array) -> array:
@@ -217,9 +218,10 @@ def _floating(name: str, what: str, x: array) -> array:
     return x
 
 
-def _product_dtype(form: Format, x: array, scales: ArrayLike) -> dtypes.DType:
-    """Of a dequantized matrix beside `x`."""
+def _product_dtypes(form: Format, x: array, scales: ArrayLike) -> tuple[dtypes.DType, dtypes.DType]:
+    """Of a product with `x`, and of the dequantized matrix in it: powers of two may be too large for float16."""
     if not form.has_biases:
-        return x.dtype
+        return x.dtype, dtypes.float32 if x.dtype is dtypes.float16 else x.dtype
     found = as_array(scales).dtype
-    return dtypes.promote(x.dtype, found) if found.is_float else x.dtype
+    dtype = dtypes.promote(x.dtype, found) if found.is_float else x.dtype
+    return dtype, dtype

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Atom, Coordinates, Index
 from smelt.ir.kinds import Comparison
-from smelt.ir.ops.arithmetic import Add, Neg, Sub
+from smelt.ir.ops.arithmetic import Add, Mul, Neg, Sub
 from smelt.ir.ops.compare import BitwiseAnd, BitwiseInvert, BitwiseOr, LogicalAnd, LogicalNot, LogicalOr, Select
 from smelt.ir.ops.constants import Constant
 from smelt.ir.ops.conversion import Convert
@@ -199,6 +199,9 @@ def _position(value: Value, place: Coordinates, steps: Iterator[int]) -> Index |
         if x is None or y is None:
             return None
         return x + y if isinstance(owner.op, Add) else x - y
+    if isinstance(owner.op, Mul):
+        x, y = sorted((position(v, place, steps) for v in operands), key=lambda i: i is None or not i.is_constant)
+        return None if x is None or y is None or not x.is_constant else y * x.const
     if isinstance(owner.op, Neg):
         x = position(operands[0], place, steps)
         return None if x is None else -x

@@ -269,3 +269,54 @@ def test_rows_that_registers_hold(rows: int, wide: bool, built: list[Product], m
     _agree(smelt.compile(lambda x, *w: smelt.quantized_matmul(x, *w, bits=4))(x, *packed), x, smelt.dequantize(*packed))
     assert len(built) == 1
     _agree(smelt.compile(lambda x, w: x @ w.T)(x[:, :250], w[:, :250]), x[:, :250], w[:, :250])
+
+
+@pytest.mark.parametrize("rows", [9, 17, 40])
+@pytest.mark.parametrize(("mode", "group", "bits"), [("affine", 32, 3), ("affine", 64, 4), ("mxfp8", 32, 8)])
+def test_blocks_of_rows(mode: str, group: int, bits: int, rows: int, built: list[Product]) -> None:
+    """Numbers in words are unpacked for some rows at a time, and never into memory; a row need not be finite."""
+    random = np.random.default_rng(rows)
+    w = smelt.array(random.standard_normal((67, 128)).astype(np.float32))
+    x = random.standard_normal((rows, 128)).astype(np.float32)
+    x[rows - 1, 5] = np.inf
+    packed = smelt.quantize(w, group, bits, mode)
+    plain = _float64(smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32))
+
+    def product(x: smelt.array, w: smelt.array, scales: smelt.array, *biases: smelt.array) -> smelt.array:
+        return smelt.quantized_matmul(x, w, scales, *(biases or [None]), True, group, bits, mode)
+
+    found = np.asarray(smelt.compile(product)(smelt.array(x), *packed))
+    np.testing.assert_allclose(found, x.astype(np.float64) @ plain.T, rtol=1e-4, atol=1e-4)
+    assert built or rows > expressions.MOST_ROWS_NARROW
+
+
+def test_columns_that_are_no_words_of_many_rows_are_computed_once(built: list[Product]) -> None:
+    random = np.random.default_rng(14)
+    x, w = (random.standard_normal((n, 256)).astype(np.float16) for n in (20, 64))
+    found = smelt.compile(lambda x, w: x @ w.T)(smelt.array(x), smelt.array(w))
+    np.testing.assert_allclose(_float64(found), x.astype(np.float64) @ w.astype(np.float64).T, rtol=1e-2, atol=2e-2)
+    assert not built
+
+
+@pytest.mark.parametrize("depth", [64, 96, 512, 544])
+@pytest.mark.parametrize(
+    ("mode", "group", "bits", "kind"),
+    [("mxfp4", 32, 4, "float32"), ("nvfp4", 16, 4, "float32"), *(("affine", 32, 3, k) for k in ("float16", "float32"))],
+)
+def test_scales_of_all_groups(
+    mode: str, group: int, bits: int, kind: str, depth: int, monkeypatch: pytest.MonkeyPatch, built: list[Product]
+) -> None:
+    """Those that are computed are computed once each, before words are met; others are read as they are."""
+    grouped = calls_of(monkeypatch, expressions.Grouped, "of", lambda arguments, result: result)
+    random = np.random.default_rng(depth)
+    w, x = (smelt.array(random.standard_normal((n, depth)).astype(np.float32)) for n in (37, 3))
+    packed = smelt.quantize(w.astype(getattr(smelt, kind)), group, bits, mode)
+    plain = smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
+
+    def product(x: smelt.array, w: smelt.array, scales: smelt.array, *biases: smelt.array) -> smelt.array:
+        return smelt.quantized_matmul(x, w, scales, *(biases or [None]), True, group, bits, mode)
+
+    found = np.asarray(smelt.compile(product)(x, *packed))
+    tolerance = 2e-3 if kind == "float16" else 1e-5  # the sum of two halves is one half, where it is dequantized
+    np.testing.assert_allclose(found, _float64(x) @ _float64(plain).T, rtol=tolerance, atol=tolerance * depth**0.5)
+    assert built and any(grouped) == ((mode != "affine" or kind == "float16") and depth // group % 2 == 0)

@@ -60,6 +60,14 @@ def test_formats(i: int, built: list[Product]) -> None:
     assert built
 
 
+@pytest.mark.parametrize("rows", [9, 22])
+@pytest.mark.parametrize("form", [(32, 3, "affine"), (64, 4, "affine"), (32, 8, "mxfp8")])
+def test_blocks_of_rows(form: tuple[int, int, str], rows: int, built: list[Product]) -> None:
+    packed, x = smelt.quantize(_random(rows, 70, 512), *form), _random(11, rows, 70)
+    _agree(_product(False, *form)(x, *packed), x, smelt.swapaxes(_dequantized(packed, *form), 0, 1))
+    assert built
+
+
 @pytest.mark.parametrize("shape", [(0, 64), (2, 0), (0, 0)])
 @pytest.mark.parametrize("transpose", [False, True])
 def test_empty(shape: tuple[int, int], transpose: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 import smelt
 from smelt.ir import text
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
+from smelt.ir.settings import override
 from smelt.runtime import compile_module
 
 BITS = [1, 2, 3, 4, 5, 6, 8]
@@ -153,6 +154,20 @@ def test_products_of_floats(mode: str) -> None:
     np.testing.assert_allclose(np.array(smelt.quantized_matmul(smelt.array(x), *packed, mode=mode)), want, atol=1e-3)
     half = smelt.quantized_matmul(smelt.array(x).astype(smelt.float16), *packed, mode=mode)
     assert half.dtype is smelt.float16
+
+
+@pytest.mark.parametrize("way", ["ops", "program"])
+def test_float16_beside_powers_of_two_that_are_too_large_for_it(way: str) -> None:
+    """What weights are is no float16, but what comes out is."""
+    words, x = smelt.quantize(smelt.ones((4, 32)), mode="mxfp8")[0], smelt.full((2, 32), 2.0**-14, smelt.float16)
+    for exponent in (127 - 24, 127 + 12):
+        scales = smelt.full((4, 1), exponent, smelt.uint8)
+        with override(tier=way):
+            found = smelt.quantized_matmul(x * 2.0**9 if exponent < 127 else x, words, scales, mode="mxfp8")
+            wide = smelt.dequantize(words, scales, mode="mxfp8", dtype=smelt.float32)
+            wanted = np.array(x.astype(smelt.float32) * (2.0**9 if exponent < 127 else 1) @ wide.T)
+        assert found.dtype is smelt.float16
+        np.testing.assert_array_equal(np.array(found), wanted.astype(np.float16))
 
 
 @pytest.mark.parametrize(("mode", "bits"), [*(("affine", bits) for bits in BITS), *((mode, None) for mode in MODES)])

@@ -10,7 +10,7 @@ from smelt.ir.builder import Function
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
 from .channels import Channels, build_channels
-from .dots import build_dots, suits_dots
+from .dots import build_dots, runs_along_depth, suits_dots
 from .elements import build_elements, is_by_channel
 from .expressions import build_expressions, suits_expressions
 from .lines import build_lines, suits_lines
@@ -44,8 +44,10 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKe
     if is_by_channel(product):
         return build_elements
     sides = Sides.of(product)
+    if runs_along_depth(sides) and suits_expressions(sides):
+        return build_expressions
     if suits_dots(sides):
-        return build_expressions if suits_expressions(sides) else build_dots
+        return build_dots
     if suits_lines(sides):
         return build_lines
     if suits_packed_lines(sides):

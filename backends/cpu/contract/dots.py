@@ -27,9 +27,14 @@ SOURCE_BYTES = 16 * 1024
 
 
 def suits_dots(sides: Sides) -> bool:
-    """Whether vectors should run along the depth of a product."""
+    """Whether a product has few rows, and vectors should run along its depth."""
+    return sides.rows.extent <= FEW_ROWS and runs_along_depth(sides)
+
+
+def runs_along_depth(sides: Sides) -> bool:
+    """Whether vectors along the depth of a product are read where they lie."""
     product = sides.product
-    if not product.rules.multiplies or sides.rows.extent > FEW_ROWS:
+    if not product.rules.multiplies:
         return False
     lanes = lanes_of(product.dtype)
     if product.depth.extent < LEAST_VECTORS * lanes:

@@ -28,10 +28,13 @@ from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .tiles import Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
+from .grouped import Grouped
+from .octets import provide_octets
+from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
-#: With more rows than this, columns are better computed once, into a tile.
-FEW_ROWS = 8
+#: Rows of a block. Several blocks unpack numbers in words anew, which takes less than to bring them into a tile; with
+#: more rows than this a tile is better: where registers are wide and hold the sums of many rows, or are not.
+FEW_ROWS, MOST_ROWS, MOST_ROWS_NARROW = 8, 64, 16
 #: Of more rows at once, sums fill the registers, and none are left for those of single words.
 FACTORED_ROWS = 4
 #: Columns of a block, at most and at least, and as many blocks as any number of threads is likely to want.
@@ -47,9 +50,11 @@ def suits_expressions(sides: Sides) -> bool:
     """
     product, operand = sides.product, sides.column_operand
     plain = operand.source is not None and operand.source[0].dtype is compute_dtype(product.dtype)
-    if plain or sides.rows.extent > FEW_ROWS or operand.access.guards or not sides.merged(sides.columns):
+    most = MOST_ROWS if has_wide_registers() else MOST_ROWS_NARROW
+    if plain or sides.rows.extent > most or operand.access.guards or not sides.merged(sides.columns):
         return False
-    if DepthLanes.of(operand, product.depth, lanes_of(product.dtype)) is None:
+    cut = DepthLanes.of(operand, product.depth, lanes_of(product.dtype))
+    if cut is None or (sides.rows.extent > FEW_ROWS and cut.vectors == 1):
         return False
     return can_emit(lambda module: _Expressions(module, "trial", product).trial())
 
@@ -73,6 +78,7 @@ class _Expressions(TiledKernel):
         depth = DepthLanes.of(sides.column_operand, product.depth, self.lanes)
         assert depth is not None
         self.cut = depth
+        provide_octets(k, product, sides.column_operand)
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
         *outer, self.column = sides.merged(sides.columns)
@@ -96,6 +102,9 @@ class _Expressions(TiledKernel):
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
+        self.grouped: Grouped | None = None
+        if self.factors is not None and self.depth.count == 1:
+            self.grouped = Grouped.of(k, product, self.factors, depth, self.width)
         if self.factors is not None and self.factors.has_offset:  # sums of a row's elements that meet one word
             self.met = k.scratch(tall * self.line // depth.vectors + self.lanes, dtype)
 
@@ -172,7 +181,9 @@ class _Expressions(TiledKernel):
             parts = self._arranged(line + at)
             if self.factors is not None and self.factors.has_offset:
                 with k.vectors(self.cut.count):
-                    k.store_vector(functools.reduce(k.add, parts), self.met, self._word(line + at))
+                    met = functools.reduce(k.add, parts)
+                    met = met * 2.0**self._most_shift if self._most_shift else met
+                    k.store_vector(met, self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
@@ -240,12 +251,16 @@ class _Expressions(TiledKernel):
             self.cut.each_inside(k, element)
             return sums if self.factors is None else self._with_factors(self.factors, r, columns, at, sums, before)
 
+        if self.factors is not None and self.grouped is not None:
+            self.grouped.fill(self.column, columns)
         with k.vectors(self.cut.count):
             start = [k.const(0, self.dtype)] * len(pairs)
             sums = self._walk(depth, words, start)
         for (i, j), x in zip(pairs, sums):
-            place = (r + i) * self.pitch + (c - first) + j
-            k.write(k.read(self.sums, place) + k.add_lanes(x), self.sums, place)
+            place, total = (r + i) * self.pitch + (c - first) + j, k.add_lanes(x)
+            if self.factors is not None and self._most_shift:
+                total = total * 2.0**-self._most_shift
+            k.write(k.read(self.sums, place) + total, self.sums, place)
 
     def _fetch(self, columns: Sequence[Scalar]) -> None:
         """Ask for what the next columns are made of where these are: of several lines that are read at once, the
@@ -253,30 +268,37 @@ class _Expressions(TiledKernel):
         k = self.k
         value, place = self.sides.column_operand.largest
         index = linearize(place, value.shape)
-        ahead = self.width * step_of(index, self.column)
-        if ahead <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
+        step = step_of(index, self.column)
+        if step <= 0 or value.owner is not None or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
             return
+        line = LINE_BYTES // value.dtype.size
+        lines = -(-step * self.cut.count * self.cut.vectors // (self.product.depth.extent * line))
         self.cut.start_inside(k)
         for j in columns:
             with k.at_position(self.column, j), self.cut.vector(k):
-                prefetch_line(k, k.memory[value], k.index(index) + ahead, soon=False)
+                first = k.index(index) + self.width * step
+                for n in range(max(1, lines)):
+                    prefetch_line(k, k.memory[value], first + n * line, soon=False)
 
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
         before: Sequence[Scalar],
     ) -> Sequence[Scalar]:  # fmt: skip
-        """The sums before, and those of a vector of words by what these have in common."""
+        """The sums before and those of a vector of words by what these have in common, too large by a power of two."""
         k, found = self.k, list(before)
         gains, offsets = [], []
+        if self.grouped is not None:
+            gains = [self.grouped.read(self.grouped.gains, j) for j in range(self.width)]
+            if self.grouped.offsets is not None:
+                offsets = [self.grouped.read(self.grouped.offsets, j) for j in range(self.width)]
         self.cut.start_inside(k)
-        for j in columns:
+        for j in columns if self.grouped is None else ():
             with k.at_position(self.column, j), self.cut.vector(k):
                 gains.append(factors.gain(k))
                 if factors.has_offset:
                     offsets.append(factors.offset(k))
         with k.vectors(self.cut.count):
             for p, x in enumerate(sums):
-                x = x * 2.0**-self._most_shift if self._most_shift else x
                 found[p] = k.fma(x, gains[p % self.width], found[p])
             for i in range(self.height if factors.has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))

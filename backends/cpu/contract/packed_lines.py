@@ -31,10 +31,13 @@ from .elements import unrolled
 from .expressions import FETCHED_BYTES
 from .factors import Factors, is_not_finite
 from .lines import LinesKernel
+from .octets import provide_octets
 from .tiles import Sides, can_emit, lanes_of, step_of, store_outputs
 
-#: With more rows than this, columns are better computed once, into a tile.
-FEW_ROWS = 8
+#: Rows of a block: sums of more leave little of L1 to columns. With more in all, these are better computed into a tile.
+BLOCK_ROWS, FEW_ROWS = 4, 32
+#: Rows of several loops, which are no blocks.
+FEW_NESTED_ROWS = 8
 #: Bytes of a block's sums, and vectors of words of a block, at least; as many blocks as any number of threads wants.
 SUMS_BYTES, LEAST_WORDS, ENOUGH_BLOCKS = 16 * 1024, 2, 16
 #: Steps of the depth that are made at once, and those that have sums of their own.
@@ -44,7 +47,8 @@ STEPS, BLOCK_STEPS = 4, 128
 def suits_packed_lines(sides: Sides) -> bool:
     """Whether a product has few rows, and columns that vectors of words give."""
     product, operand = sides.product, sides.column_operand
-    if sides.rows.extent > FEW_ROWS or operand.access.guards or not operand.loads or not sides.columns.variables:
+    most = FEW_ROWS if len(sides.merged(sides.rows)) < 2 else FEW_NESTED_ROWS
+    if sides.rows.extent > most or operand.access.guards or not operand.loads or not sides.columns.variables:
         return False
     lanes = DepthLanes.of(operand, sides.columns, lanes_of(product.dtype))
     if lanes is None or lanes.vectors < 2 or operand.lies_along(product.depth, sides.columns) is not False:
@@ -63,9 +67,11 @@ class _PackedLines(LinesKernel):
         k, sides = self.k, self.sides
         cut = DepthLanes.of(sides.column_operand, sides.columns, self.lanes)
         assert cut is not None
-        self.cut, self.tall = cut, max(1, sides.rows.extent)
-        self.each_row = sides.merged(sides.rows)
-        self.rows = Blocks.whole_of(self.each_row)
+        provide_octets(k, product, sides.column_operand)
+        self.cut, self.each_row = cut, sides.merged(sides.rows)
+        nested = len(self.each_row) > 1
+        self.rows = Blocks.whole_of(self.each_row) if nested else Blocks.plan(self.each_row, BLOCK_ROWS)
+        self.tall = max(1, self.rows.capacity)
         loops, step = [loop for loop, _ in cut.loops], cut.loops[-1][1] if cut.loops else 1
         self.each = cut.count * cut.vectors  # columns of a vector of words
         most = max(1, SUMS_BYTES // (self.each * self.tall * self.dtype.size))
@@ -94,6 +100,7 @@ class _PackedLines(LinesKernel):
 
     def fill_sums(self, rows: Bounds, columns: Bounds) -> None:
         k = self.k
+        self._first_row = self.rows.first(k, rows)
         self._multiply(columns)
         if self.factors is None:
             return
@@ -138,8 +145,7 @@ class _PackedLines(LinesKernel):
         left: list[list[Scalar]] = []
         for place in places:
             with k.at_position(depth, place):
-                left.append([])
-                unrolled(k, self.each_row, lambda: left[-1].append(self.sides.row_operand.read(k)))
+                left.append(self._row_elements())
         with k.vectors(self.cut.count):
             spread = [[k.spread(x) for x in row] for row in left]
 
@@ -165,6 +171,19 @@ class _PackedLines(LinesKernel):
             self.cut.each_inside(k, element)
 
         self._each_words(columns, words)
+
+    def _row_elements(self) -> list[Scalar]:
+        """The elements of a block's rows where the loops of the depth stand; the last row's for rows beyond it."""
+        k, found = self.k, list[Scalar]()
+        if self.rows.count == 1:
+            unrolled(k, self.each_row, lambda: found.append(self.sides.row_operand.read(k)))
+            return found
+        [loop], last = self.each_row, k.const(self.sides.rows.extent - 1, INDEX)
+        for i in range(self.tall):
+            at = self._first_row + i
+            with k.at_position(loop, at if self.rows.are_whole else k.op("arith.minui", [at, last], INDEX)):
+                found.append(self.sides.row_operand.read(k))
+        return found
 
     def _fetch(self, depth: Fused, places: Sequence[Scalar]) -> None:
         """Ask for what the next steps of the depth are made of here."""

@@ -20,19 +20,27 @@ from ..kernel import CpuKernel
 DIGITS, WORD = 24, 32 - 1
 
 
+def part_of(k: CpuKernel, x: Any) -> tuple[Scalar, int, int] | None:
+    """Of a vector ``(word >> places) & mask``: the word, the places and the mask."""
+    kind = k.type(dtypes.uint32)
+    shifted = made_from(x, "arith.andi", kind)
+    word = None if shifted is None else made_from(shifted, "arith.shrui", kind)
+    if word is None:
+        return None
+    mask, places = _number(x), _number(shifted)
+    return None if mask is None or places is None else (Scalar(k, word, dtypes.uint32), places, mask)
+
+
 def unshifted(k: CpuKernel, x: Scalar) -> tuple[Scalar, int]:
     """A vector of float32, and 0; or one that is so many powers of two larger, and takes no shift to make."""
-    kind = k.type(dtypes.uint32)
-    masked = made_from(x.mlir, "arith.uitofp", kind)
-    shifted = None if masked is None else made_from(masked, "arith.andi", kind)
-    word = None if shifted is None else made_from(shifted, "arith.shrui", kind)
-    if x.dtype is not dtypes.float32 or word is None:
+    masked = made_from(x.mlir, "arith.uitofp", k.type(dtypes.uint32))
+    part = None if masked is None or x.dtype is not dtypes.float32 else part_of(k, masked)
+    if part is None:
         return x, 0
-    mask, places = _number(masked), _number(shifted)
+    word, places, mask = part
     if not mask or not places or mask.bit_length() > DIGITS or mask.bit_length() + places > WORD:
         return x, 0
-    raw = Scalar(k, word, dtypes.uint32)
-    return k.convert(raw & (mask << places), dtypes.float32), places
+    return k.convert(word & (mask << places), dtypes.float32), places
 
 
 def _number(x: Any) -> int | None:

@@ -1,12 +1,15 @@
-"""Functions of numbers of few bits, looked up in a table that a register holds.
+"""Functions of numbers of few bits, looked up in tables that registers hold.
 
 A float of four bits is one of sixteen numbers. To make it takes a dozen instructions, to choose it from a register one.
+Of eight bits there are 128 and their negatives, each two bytes of a float32: two registers hold the upper bytes of all,
+two the lower ones, and what is looked up is all bytes of a vector of words at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +24,13 @@ from smelt.ir.scalar_emitter import made_from
 from smelt.passes.kernels.analysis import collect_reads
 
 from ..kernel import CpuKernel
-from .tiles import has_wide_registers
+from .shifts import part_of
+from .tiles import has_feature, has_wide_registers
 
-#: Entries of a table, and bytes of each.
-ENTRIES, ENTRY_BYTES = 16, 4
+#: Entries of a table in one register, bytes of each, and entries at most.
+ENTRIES, ENTRY_BYTES, MOST_ENTRIES = 16, 4, 256
+#: Bytes of a register.
+REGISTER = 64
 
 
 @dataclass(frozen=True)
@@ -43,26 +49,74 @@ class Table:
         """A vector of entries, as numbers of a dtype; None where the code may be too large, or vectors are short."""
         code = k.value(self.code, self.place)
         kind = k.type(dtype)
-        wide = isinstance(kind, mlir.ir.VectorType) and kind.shape[0] == ENTRIES and has_wide_registers()
-        if not wide or code.dtype is not dtypes.uint32 or code.most is None or not 0 <= code.most < ENTRIES:
+        if code.dtype is not dtypes.uint32 or code.most is None or not 0 <= code.most < MOST_ENTRIES:
             return None
+        if (self.entries[: code.most + 1] == np.arange(code.most + 1)).all():
+            return None  # it is its own number
+        if not isinstance(kind, mlir.ir.VectorType) or kind.shape[0] != ENTRIES or not has_wide_registers():
+            return None
+        if code.most >= ENTRIES:
+            return self._by_bytes(k, code.mlir, kind, dtype)
         # The instruction looks at as many bits as it needs. Where the others were masked, they need not be.
-        entries, at = self.entries, code.mlir
+        entries, at = self.entries[:ENTRIES], code.mlir
         period = code.most + 1
         if ENTRIES % period == 0:
             entries, at = np.resize(entries[:period], ENTRIES), made_from(at, "arith.andi", at.type) or at
-        dense = mlir.ir.DenseElementsAttr.get(entries.astype(dtype.numpy), type=kind, context=k.context)
-        saved, k.ip = k.ip, mlir.ir.InsertionPoint.at_block_begin(k.entry)
-        table = k.op("arith.constant", (), dtype, value=dense)
-        k.ip = saved
-        k.context.get_dialect_descriptor("llvm")  # loads it
-        found = k.emit(
-            "llvm.call_intrinsic", [table, at], [kind],
-            intrin=mlir.ir.StringAttr.get("llvm.x86.avx512.permvar.sf.512", k.context),
-            op_bundle_sizes=mlir.ir.DenseI32ArrayAttr.get([], k.context),
-            operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([2, 0], k.context),
-        )  # fmt: skip
-        return Scalar(k, found.result, dtype)
+        table = _held(k, entries.astype(dtype.numpy), kind)
+        return Scalar(k, _called(k, "permvar.sf.512", kind, table, at), dtype)
+
+    def _by_bytes(self, k: CpuKernel, code: Any, kind: Any, dtype: DType) -> Scalar | None:
+        """The same for codes that are bytes of words, of entries that are two bytes and a sign."""
+        part, halves = part_of(k, code), self._halves
+        if halves is None or part is None or not has_feature("AVX512VBMI"):
+            return None
+        word, places, mask = part
+        if mask != 0xFF or places % 8:
+            return None
+        octets = mlir.ir.VectorType.get([REGISTER], mlir.ir.IntegerType.get_signless(8, k.context), loc=k.location)
+        at = k.emit("vector.bitcast", [word], [octets]).result
+        tables = [[_held(k, x, octets) for x in np.split(half, 2)] for half in halves]
+        low, high = (_called(k, "vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
+        is_odd, is_upper = places // 8 % 2, places >= 16
+        with k.vectors(REGISTER // 2):  # an entry is half a word: of even bytes, or of odd ones
+            at, low, high = (k.bits(x, dtypes.uint16) for x in (at, low, high))
+            high = high | (at & 0x8080)
+            both = (high & 0xFF00) | (low >> 8) if is_odd else (high << 8) | (low & 0x00FF)
+        bits = k.bits(both.mlir, dtypes.uint32)
+        return k.bitcast(bits & 0xFFFF0000 if is_upper else bits << 16, dtype)
+
+    @property
+    def _halves(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The lower and the upper byte of the first half of the entries, if the others are their negatives, and the
+        bytes below are zero."""
+        with np.errstate(invalid="ignore"):
+            first, second = np.split(self.entries.astype(np.float32), 2)
+        words = first.view(np.uint32)
+        words = np.where(np.isnan(first), np.uint32(0x7FC00000), words)
+        negative = np.where(np.isnan(second), np.uint32(0xFFC00000), second.view(np.uint32))
+        if (words & 0x8000FFFF).any() or (words | np.uint32(0x80000000) != negative).any():
+            return None
+        return (words >> 16 & 0xFF).astype(np.uint8), (words >> 24).astype(np.uint8)
+
+
+def _held(k: CpuKernel, numbers: np.ndarray, kind: Any) -> Any:
+    """A vector of numbers, made once."""
+    dense = mlir.ir.DenseElementsAttr.get(numbers, type=kind, context=k.context)
+    saved, k.ip = k.ip, mlir.ir.InsertionPoint.at_block_begin(k.entry)
+    found = k.emit("arith.constant", (), [kind], value=dense).result
+    k.ip = saved
+    return found
+
+
+def _called(k: CpuKernel, name: str, kind: Any, *operands: Any) -> Any:
+    """What an instruction of AVX-512 makes of some vectors."""
+    k.context.get_dialect_descriptor("llvm")  # loads it
+    return k.emit(
+        "llvm.call_intrinsic", list(operands), [kind],
+        intrin=mlir.ir.StringAttr.get(f"llvm.x86.avx512.{name}", k.context),
+        op_bundle_sizes=mlir.ir.DenseI32ArrayAttr.get([], k.context),
+        operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([len(operands), 0], k.context),
+    ).result  # fmt: skip
 
 
 def tables_of(body: Function, value: Value, place: Coordinates) -> Iterator[Table]:
@@ -78,7 +132,7 @@ def tables_of(body: Function, value: Value, place: Coordinates) -> Iterator[Tabl
         if any(v in behind for v in body.arguments) or len(behind.get(code, ())) != 1:
             continue
         entries = _evaluate([op for op in body.ops if op.results[0] in behind], code, value)
-        if entries is not None and (entries != np.arange(ENTRIES)).any():  # else it is its own number
+        if entries is not None:
             yield Table(code, next(iter(behind[code])), entries)
 
 
@@ -91,13 +145,13 @@ def _between(body: Function, code: Value, value: Value, place: Coordinates) -> d
 
 def _evaluate(ops: list[OpView], code: Value, value: Value) -> np.ndarray | None:
     """A value for each number that is a code; None where that cannot be told."""
-    found: dict[Value, np.ndarray] = {code: np.arange(ENTRIES, dtype=np.uint32)}
+    found: dict[Value, np.ndarray] = {code: np.arange(MOST_ENTRIES, dtype=np.uint32)}
     for op in ops:
         result = op.results[0]
         if result is code:
             continue
         if not op.operands and op.op.kind == "constant":
-            found[result] = np.broadcast_to(op.op.reference(**op.attrs), (ENTRIES,))
+            found[result] = np.broadcast_to(op.op.reference(**op.attrs), (MOST_ENTRIES,))
         elif all(v in found for v in op.operands) and only_moves(op):
             found[result] = found[op.operands[0]]
         elif all(v in found for v in op.operands) and isinstance(op.op, Elementwise):

@@ -9,7 +9,6 @@ neither on threads nor on the machine, but for products of bfloat16 where that a
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -41,12 +40,16 @@ def lanes_of(dtype: DType) -> int:
     return min(32, VECTOR_BYTES // compute_dtype(dtype).size)
 
 
-@functools.cache
+def has_feature(name: str) -> bool:
+    """Whether the processor has what NumPy calls so."""
+    core = getattr(np, "_core", None) or np.core
+    return bool(getattr(core._multiarray_umath, "__cpu_features__", {}).get(name))
+
+
 def has_wide_registers() -> bool:
     """Whether a register holds a whole vector of sums, as with AVX-512. What fits into registers is made of fewer
     sums where it does not; each is the same."""
-    core = getattr(np, "_core", None) or np.core
-    return bool(getattr(core._multiarray_umath, "__cpu_features__", {}).get("AVX512F"))
+    return has_feature("AVX512F")
 
 
 def rows_of(extent: int) -> int:
