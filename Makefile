@@ -1,5 +1,9 @@
 # `make` alone lists the targets. PYTHON picks the interpreter that makes the virtual environments.
 
+# Bytecode is written, also where the environment says not to, as in images for containers: each process that the tests
+# start would else compile what it imports, and each of pytest rewrite all assertions.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .bench-venv
