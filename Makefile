@@ -1,5 +1,9 @@
 # `make` alone lists the targets. PYTHON picks the interpreter that makes the virtual environments.
 
+# Bytecode is written, also where the environment says not to, as in images for containers: each process that the tests
+# start would else compile what it imports, and each of pytest rewrite all assertions.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .bench-venv
@@ -44,7 +48,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
-	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-20} $(BIN)/python -m pytest tests/compose -n 2
+	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-30} $(BIN)/python -m pytest tests/compose -n 2
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thinned --all-variants
 
 test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the frontend on an NVIDIA GPU, where there is one

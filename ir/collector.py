@@ -20,6 +20,8 @@ MANY, MOST = 2_000, 200_000
 _by: int | None = None
 #: Objects that came to count as old since the collections of all there is were so many.
 _old = _collections = 0
+#: Whether somebody keeps objects from being looked at, when last asked: to ask takes as long as these are many.
+_frozen = False
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def kept() -> Iterator[None]:
     Else Python would look through all there is whenever a quarter has come to it, which the first run of each model
     brings: half of its time. Cycles that are garbage wait the longer for it, for `MOST` objects.
     """
-    global _old, _collections
+    global _old, _collections, _frozen
     if not gc.isenabled():
         yield
         return
@@ -65,15 +67,17 @@ def kept() -> Iterator[None]:
         if made < MANY:
             return
         if (collections := gc.get_stats()[2]["collections"]) != _collections:
-            _old, _collections = 0, collections
+            _old, _collections, _frozen = 0, collections, False
         if _old + made <= MOST:
             _old += made
             _age()
 
 
 def _age() -> None:
-    """Let all there is count as old."""
-    if not gc.get_freeze_count():  # else somebody keeps objects from being looked at, which goes on
+    """Let all there is count as old, where nobody keeps objects from being looked at: that goes on."""
+    global _frozen
+    _frozen = _frozen or gc.get_freeze_count() > 0
+    if not _frozen:
         gc.freeze()
         gc.unfreeze()  # to the oldest generation
 

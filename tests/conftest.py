@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import gc
 import os
+import re
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "host(reason): about the CPU and its memory; left out on another device")
     config.addinivalue_line("markers", "tier(name): about what runs that way, whatever SMELT_TIER says")
-    config.addinivalue_line("markers", "thinned(n): of its variants every n-th is run, all by --all-variants")
+    config.addinivalue_line("markers", "thinned(n): every n-th diagonal of its variants is run, all by --all-variants")
     name = config.getoption("--device")
     if not name:
         return
@@ -75,16 +76,44 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=mark.args[0]))
     sample, is_thinned = config.getoption("--sample"), not config.getoption("--all-variants")
     seen: Counter[str] = Counter()
+    diagonal = Diagonals()
     kept, left_out = [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
         thinned = item.get_closest_marker("thinned") if is_thinned else None
-        every = max(sample, thinned.args[0] if thinned else 1)
-        (left_out if seen[test] % every else kept).append(item)
+        if thinned is not None and diagonal(test, item) % thinned.args[0]:
+            left_out.append(item)
+            continue
+        (left_out if seen[test] % sample else kept).append(item)
         seen[test] += 1
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+class Diagonals:
+    """Numbers diagonals of the grids that the parameters of tests make.
+
+    Where each side but one has n values, every n-th diagonal meets every value of each side; of one list of
+    parameters it is every n-th.
+    """
+
+    def __init__(self) -> None:
+        #: By test and names of parameters that go together: places of their values, which are told apart by identity.
+        self._places: defaultdict[tuple[str, ...], dict[tuple[int, ...], int]] = defaultdict(dict)
+
+    def __call__(self, test: str, item: pytest.Item) -> int:
+        callspec = getattr(item, "callspec", None)
+        if callspec is None:
+            return 0
+        left, found = dict(callspec.params), 0
+        marks = [m.args[0] if m.args else m.kwargs["argnames"] for m in item.iter_markers("parametrize")]
+        together = [re.findall(r"\w+", names) if isinstance(names, str) else names for names in marks]
+        for names in (*together, *([name] for name in callspec.params)):  # the latter: of fixtures
+            if values := tuple([id(left.pop(name)) for name in names if name in left]):
+                places = self._places[(test, *names)]
+                found += places.setdefault(values, len(places))
+        return found
 
 
 @pytest.hookimpl(wrapper=True)

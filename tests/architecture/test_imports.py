@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -90,10 +91,12 @@ def _loads(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "locks.loaded"
 
 
-def own_imports(path: Path) -> Iterator[tuple[int, str, bool]]:
+@functools.cache
+def own_imports(path: Path) -> list[tuple[int, str, bool]]:
     """Line and module of everything of smelt's that a module imports at run time, and whether a function does."""
     module, tree = module_name(path), ast.parse(path.read_text(encoding="utf-8"))
     pending: list[tuple[ast.AST, bool]] = [(tree, False)]
+    imports = []
     while pending:
         node, inside = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
@@ -103,9 +106,10 @@ def own_imports(path: Path) -> Iterator[tuple[int, str, bool]]:
             for line, target in imported_modules(ast.Module([node], []), module, path.name == "__init__.py"):
                 found = target if target in MODULES else target.rpartition(".")[0]
                 if found in MODULES and found != module:
-                    yield line, found, inside
+                    imports.append((line, found, inside))
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         pending += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return imports
 
 
 MODULES = {module_name(path): path for path in python_files(*ROOMS) if path != ENTRY}

@@ -23,6 +23,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float32", "bfloat16"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -213,6 +213,7 @@ WINDOWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("case", WINDOWS, ids=str)
 @pytest.mark.parametrize("dtype", [f32, dtypes.float16, dtypes.int32, dtypes.complex64], ids=str)
 def test_windows_with_padding_around_them(case: Any, dtype: DType) -> None:

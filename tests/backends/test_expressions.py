@@ -42,6 +42,7 @@ def _agree(found: smelt.array, x: smelt.array, w: smelt.array) -> None:
     np.testing.assert_array_less(np.abs(_float64(found) - wanted), ulp * scale + 1e-9)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("rows", [1, 3, 8])
 @pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
 def test_quantized(mode: str, group: int, bits: int, rows: int, built: list[Product]) -> None:
@@ -99,6 +100,7 @@ COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("depth", [64, 72, 100, 1028])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_computed_columns(name: str, depth: int) -> None:

@@ -58,6 +58,7 @@ def _expected(name: str, x: np.ndarray, axis: int) -> list[np.ndarray]:
         return [np.array(v) for v in (found if isinstance(found, tuple) else (found,))]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values(name: str, kind: str) -> None:

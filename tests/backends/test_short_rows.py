@@ -81,6 +81,7 @@ def _compare(name: str, x: Any, host: np.ndarray) -> str:
     return str(f.trace(x).lower().compile().as_text("kernel"))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("length", [2, 3, 5, 8, 16, 17, 31, 64])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lengths(name: str, length: int) -> None:

@@ -26,6 +26,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64, smelt.bfloat16, smelt.int8], ids=lambda d: d.name)
 @pytest.mark.parametrize(
     "shape", [(64,), (1000,), (1037,), (3, 4096), (5, 1000), (7, 64), (41, 2051), (256, 256)], ids=str

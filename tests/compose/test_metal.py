@@ -40,7 +40,7 @@ def _agree(several: list[Program], seed: int) -> None:
             np.testing.assert_allclose(a, b, rtol=3e-4, atol=3e-4, err_msg=f"{p}\nv{i + len(p.shapes)}")
 
 
-@settings(max_examples=_examples(85), **common)
+@settings(max_examples=_examples(60), **common)
 @given(st.lists(programs(max_steps=8), min_size=TOGETHER, max_size=TOGETHER), st.integers(0, 3))
 def test_fused_programs(several, seed):
     _agree(several, seed)

@@ -31,7 +31,7 @@ def _close(a, b, what: str, rtol: float = 1e-9) -> None:
     np.testing.assert_allclose(np.array(a), np.array(b), rtol=rtol, atol=rtol, err_msg=what)
 
 
-@settings(max_examples=_examples(150), **common)
+@settings(max_examples=_examples(100), **common)
 @given(programs(), st.integers(0, 3))
 def test_compiled_agrees_with_eager_and_reference(program, seed):
     arguments = _arrays(program, seed)
@@ -57,7 +57,7 @@ def test_float32_kernels_agree(program, seed):
         _close(b, a, str(program), 2e-4)
 
 
-@settings(max_examples=_examples(80), **common)
+@settings(max_examples=_examples(50), **common)
 @given(programs(max_steps=7), st.integers(0, 3))
 def test_gradient_agrees_with_finite_differences(program, seed):
     arguments = _arrays(program, seed)

@@ -299,12 +299,21 @@ if 2 % size == 0:
 """
 
 
+PROGRAMS = {
+    "collectives": COLLECTIVES, "derivatives": DERIVATIVES, "messages": MESSAGES,
+    "derivatives of messages": MESSAGES_DERIVED, "messages pushed": MESSAGES_PUSHED, "layers": LAYERS,
+    "training": TRAINING,
+}  # fmt: skip
+#: One after the other, each with names of its own: to start processes takes longer than most of them do.
+EVERY = f"""
+for name, program in {PROGRAMS!r}.items():
+    exec(compile(program, name, "exec"), dict(globals()))
+"""
+
+
 @pytest.mark.parametrize("processes", [2, 4])
-@pytest.mark.parametrize(
-    "name", ["COLLECTIVES", "DERIVATIVES", "MESSAGES", "MESSAGES_DERIVED", "MESSAGES_PUSHED", "LAYERS", "TRAINING"]
-)
-def test_programs(name: str, processes: int, tmp_path: Path) -> None:
-    all_done(processes, globals()[name], tmp_path)
+def test_programs(processes: int, tmp_path: Path) -> None:
+    all_done(processes, EVERY, tmp_path)
 
 
 def test_a_message_outlives_who_sent_it(tmp_path: Path) -> None:

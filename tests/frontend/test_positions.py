@@ -107,5 +107,5 @@ def test_counts_beyond_int32() -> None:
 
 
 def test_places_in_a_vector_beyond_int32() -> None:
-    x = smelt.broadcast_to(smelt.array(1, smelt.int32), (2**31 + 1,))
-    assert smelt.searchsorted(x, smelt.array([0, 1, 2])).tolist() == [0, 0, 2**31 + 1]
+    x = smelt.broadcast_to(smelt.array(1, smelt.int8), (2**31 + 1,))
+    assert smelt.searchsorted(x, smelt.array([0, 1, 2], smelt.int8)).tolist() == [0, 0, 2**31 + 1]

@@ -132,6 +132,7 @@ def test_a_global_scale_uses_the_range_of_the_scales() -> None:
     assert np.abs(found - x).max() <= top / 6 * (1 + 1 / 16)  # half a step of 2 between 4 and 6, and that of the scale
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("transpose", [True, False])
 @pytest.mark.parametrize("shape", [(256,), (3, 256), (2, 1, 256)])

@@ -108,6 +108,7 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "interpolated_inv
            "median_unbiased", "normal_unbiased")  # fmt: skip
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_quantile(method: Any, dtype: str) -> None:

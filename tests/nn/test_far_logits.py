@@ -52,6 +52,7 @@ CASES: dict[str, tuple[Callable[..., smelt.array], np.ndarray, np.ndarray, np.nd
 }  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("dtype", OFFSETS)
 @pytest.mark.parametrize("name", CASES)
 def test_an_offset_changes_nothing(name: str, dtype: str, run: Callable[..., smelt.array]) -> None:

@@ -12,7 +12,7 @@ import smelt
 from smelt import optimizers
 from smelt.utils import tree_map
 
-COUNT = 204
+COUNT = 102
 #: Vectors and matrices of many sizes.
 MANY = [(3 + i % 37,) if i % 2 else (3 + i % 37, 2 + i % 3) for i in range(COUNT)]
 FEW = [(8,) if i % 2 else (8, 6) for i in range(COUNT)]

@@ -124,23 +124,27 @@ def test_one_trace_for_all_sizes(name: str) -> None:
     assert traces <= 3 * ndim or name in TRACED, traces
 
 
+#: Functions of others.
+WAYS: dict[str, Callable[..., Any]] = {
+    "itself": lambda f: f,
+    "gradient": lambda f: smelt.value_and_grad(lambda v, w: smelt.mean(smelt.sin(f(v, w)) ** 2), argnums=(0, 1)),
+    "batch of tangents": lambda f: smelt.vmap(lambda v, w: smelt.jvp(f, [v, w], [w, v])[1][0]),
+}
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("leaf", [*LEAVES, *AXIS_LEAVES])
-def test_the_same_as_with_a_trace_for_each_shape(leaf: str) -> None:
-    body = {**LEAVES, **AXIS_LEAVES}[leaf]
-    ways: list[Callable[..., Any]] = [
-        body,
-        smelt.value_and_grad(lambda v, w: smelt.mean(smelt.sin(body(v, w)) ** 2), argnums=(0, 1)),
-        smelt.vmap(lambda v, w: smelt.jvp(body, [v, w], [w, v])[1][0]),
-    ]
+def test_the_same_as_with_a_trace_for_each_shape(leaf: str, way: str) -> None:
+    f = WAYS[way]({**LEAVES, **AXIS_LEAVES}[leaf])
     shapes = ((3, 4, 2), (5, 4, 2), (6, 7, 2), (9, 5, 3), (4, 4, 2), (7, 7, 2), (1, 5, 2), (1, 8, 3), (12, 11, 5))
     with override(tier="ops"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for way in ways:
-            once, each = smelt.compile(way, shapeless=True), smelt.compile(lambda v, w, way=way: way(v, w))
-            for shape in shapes:
-                given = operands(shape, 0)
-                for found, want in zip(flatten(once(*given))[0], flatten(each(*given))[0], strict=True):
-                    assert np.array(found).tobytes() == np.array(want).tobytes(), shape
+        once, each = smelt.compile(f, shapeless=True), smelt.compile(lambda v, w: f(v, w))
+        for shape in shapes:
+            given = operands(shape, 0)
+            for found, want in zip(flatten(once(*given))[0], flatten(each(*given))[0], strict=True):
+                assert np.array(found).tobytes() == np.array(want).tobytes(), shape
 
 
 def test_sizes_among_results_and_settings() -> None:

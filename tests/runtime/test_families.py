@@ -186,20 +186,24 @@ def _score(body: Callable[..., Any]) -> Callable[..., Any]:
 SIZES = ((3, 4), (5, 4), (7, 6), (4, 4), (6, 6), (4, 1), (8, 1), (2, 9), (9, 2), (30, 20), (70, 90))
 
 
+#: Functions of others.
+WAYS: dict[str, Callable[..., Any]] = {
+    "gradient": lambda f: smelt.value_and_grad(_score(f), argnums=(0, 1)),
+    "tangent": lambda f: lambda v, w: smelt.jvp(f, [v, w], [w, v]),
+    "batch": smelt.vmap,
+    "batch of gradients": lambda f: smelt.vmap(smelt.grad(_score(f))),
+    "gradient of a batch": lambda f: smelt.grad(_score(smelt.vmap(f, in_axes=(1, 1), out_axes=1))),
+    "compiled": lambda f: lambda v, w: smelt.compile(f)(v, w),
+}
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("leaf", [*LEAVES, *AXIS_LEAVES])
-def test_functions_of_other_sizes(leaf: str, both: _Both) -> None:
-    body = {**LEAVES, **AXIS_LEAVES}[leaf]
-    ways: list[Callable[..., Any]] = [
-        smelt.value_and_grad(_score(body), argnums=(0, 1)),
-        lambda v, w: smelt.jvp(body, [v, w], [w, v]),
-        smelt.vmap(body),
-        smelt.vmap(smelt.grad(_score(body))),
-        smelt.grad(_score(smelt.vmap(body, in_axes=(1, 1), out_axes=1))),
-        lambda v, w: smelt.compile(body)(v, w),
-    ]
-    for way in ways:
-        for shape in SIZES:
-            smelt.eval(way(*operands((*shape, 3), 0)))
+def test_functions_of_other_sizes(leaf: str, way: str, both: _Both) -> None:
+    f = WAYS[way]({**LEAVES, **AXIS_LEAVES}[leaf])
+    for shape in SIZES:
+        smelt.eval(f(*operands((*shape, 3), 0)))
     assert both.bound
 
 
