@@ -23,6 +23,8 @@ TOGETHER = 32
 #: processors takes less up to here, on others up to a sixteenth of it; so do positions of shorter rows, of numbers of
 #: so many bytes.
 LONG, _LONG_ORDER = 1 << 14, {2: 1024, 4: 512, 8: 128}
+#: Positions in rows of numbers of 8 bytes, of so many elements, are found by comparing each with all, in vectors.
+_SHORT_ORDER = range(6, 129)
 #: Rows of so few elements are sorted many at a time, each step of a network comparing two columns of them; of so few
 #: integers with positions in them; and how many rows are worth a call of NumPy's for each step.
 NETWORK, _NETWORK_ORDER, FEWEST = 12, 6, 1024
@@ -202,6 +204,8 @@ def _by_digits(rows: np.ndarray, positions: bool) -> np.ndarray | None:
     if sort is None or kind not in "iuf" or size == 1 or _is_half(rows.dtype):
         return None
     least = _LONG_ORDER[size] if positions else LONG
+    if positions and size == 8 and n in _SHORT_ORDER:
+        least = n
     if not positions and LONG // 16 <= n < LONG and _digits_are_quicker():
         least = n
     if not least <= n < 1 << 31:

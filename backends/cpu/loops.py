@@ -53,12 +53,15 @@ class Nest:
     """Loops over kept positions: the first `parallel` are one parallel dimension, with tiles of the last.
 
     `lanes`: the last loop is innermost, and is handed to the body as a range.
+    `together`: tiles that follow each other, of one thread, are handed over as one, up to so many; where there are no
+    loops but the last.
     """
 
     loops: tuple[Fused, ...]
     lanes: bool
     parallel: int
     tile: int  #: of the last loop, when lanes; its extent when it is not tiled
+    together: int = 1
 
     @staticmethod
     def plan(loops: Sequence[Fused], lanes: bool, tile: int | None = None) -> Nest:
@@ -103,6 +106,7 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         return
     every = nest.parallel == len(nest.loops) - nest.lanes
     parts = [*nest.loops[: nest.parallel]]
+    together = nest.together if len(nest.loops) == 1 else 1
 
     def unit(at: Scalar) -> None:
         rest = at
@@ -112,6 +116,8 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
                 rest, tile = divide(k, at, nest.tiles, bool(parts))
                 first = tile * nest.tile
                 last = first + nest.tile
+                if together > 1:
+                    last = k.op("arith.minui", [tile + together, hi], INDEX) * nest.tile
                 if nest.loops[-1].extent % nest.tile:
                     last = k.op("arith.minui", [last, k.const(nest.loops[-1].extent, INDEX)], INDEX)
                 bounds = (first, last)
@@ -124,7 +130,7 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
 
     k.expect(nest.split.extent)
-    k.loop(None, lo, hi, unit)
+    k.loop(None, lo, hi, unit, step=together)
 
 
 def _lanes(k: CpuKernel, nest: Nest, every: bool, bounds, body: Callable[..., None]) -> None:

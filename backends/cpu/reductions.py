@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Fused, always, fuse_variables
@@ -25,6 +26,10 @@ from .schedules import ScheduledKernel, start_kernel
 
 #: How many chunks of a line are combined at a time.
 CHUNKS_AT_ONCE = 8
+
+#: Bytes of the accumulators of a line that is read once: whole lines of memory, one after the other, come quicker than
+#: pieces of lines that lie far apart. Half of a first cache.
+WIDE_BYTES = 16 << 10
 
 #: Makes what builds the loops of one row, or of a line of rows of some width.
 RowBuilder = Callable[[CpuKernel, Plan, list[Memory], "Fused | None", int], RowKernel]
@@ -49,6 +54,8 @@ def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder, tog
     nest = Nest.plan(loops, lanes, tile)
     k, outputs, lo, hi = start_kernel(module, name, body)
     row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
+    if kind is RowKernel and lanes and row.goes_once:
+        nest = replace(nest, together=row.widen(WIDE_BYTES))
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)
     k.emit("func.return", [], [])

@@ -76,6 +76,18 @@ class RowKernel:
             found.setdefault(key, ([], []))[1].append((v, m))
         return [(*key, *found[key]) for key in sorted(found)]
 
+    @property
+    def goes_once(self) -> bool:
+        """Whether one loop goes over a row, and reads all there is to read."""
+        return len(self.stages()) == 1 and not self.full
+
+    def widen(self, nbytes: int) -> int:
+        """Make room for as many lines beside each other as have accumulators of so many bytes; how many these are."""
+        states = sum(dtype.size for a in self.accumulators for dtype in a.state)
+        lines = max(1, nbytes // (self.width * states))
+        self.room = max(self.room, lines * self.width)
+        return lines
+
     def stage_of(self, v: Value) -> int:
         """Which loop computes a reduction."""
         return self.plan.stage[v]

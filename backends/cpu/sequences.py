@@ -17,7 +17,7 @@ from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import emit_line, far_apart
+from .streaming import can_stream, emit_line, far_apart, is_aligned
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
@@ -31,13 +31,14 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     x, loops, length = plan.x, [*plan.before, *plan.after], plan.length
     lanes = bool(plan.after)
     vector = 0 if lanes or length == 1 else lanes_of(x)
-    wide = 0 < vector <= min(length, loops[-1].extent if loops else 0)
-    alone = not wide and plan.op.rules(Cumulative).regroups and 0 < vector <= length and vector > 1
+    k, (out,), lo, hi = start_kernel(module, name, body)
+    regroups = plan.op.rules(Cumulative).regroups and 1 < vector <= length
+    wide = 0 < vector <= min(length, loops[-1].extent if loops else 0) and not (regroups and _stay_apart(plan, out))
+    alone = not wide and regroups
     #: rows that are not computed before they are summed run side by side: a sum waits for the last one of its row alone
     beside = not (lanes or wide or alone or _is_computed(body)) and bool(loops) and length != 1
     tile = line_width(loops, x.dtype.size) if lanes else vector if wide else BESIDE if beside else None
     nest = Nest.plan(loops, lanes or beside or wide, tile)
-    k, (out,), lo, hi = start_kernel(module, name, body)
     scan = Scan(k, plan, out)
     in_rows = RowScan(k, plan, out, loops[-1] if loops else None)
 
@@ -58,6 +59,13 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
         emit_nest(k, nest, lo, hi, row)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, body, nest.split, [*body.arguments, *body.returns])
+
+
+def _stay_apart(plan: ScanPlan, out: Memory) -> bool:
+    """Whether rows take less one by one than side by side, where they are turned: that takes as much for an element of
+    one byte as of four, and of pieces so short none is whole where rows begin anywhere in a line of memory."""
+    target = [(out, plan.place)]
+    return plan.x.dtype.size < 4 or (can_stream(plan.along, target) and not is_aligned(plan.along, target))
 
 
 def _is_computed(body: Function) -> bool:

@@ -257,11 +257,12 @@ def _store_each(
 
 def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
     """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
-
-    def line(j: Scalar) -> None:
-        prefetch_line(k, memory, offset + ahead + j)
-
-    k.loop(None, k.const(0, INDEX), k.const(count, INDEX), line, step=LINE_BYTES // memory.aval.dtype.size)
+    last = k.const(max(memory.aval.size - count, 0), INDEX)
+    first = k.op("arith.minui", [offset + ahead, last], INDEX)
+    k.loop(
+        None, k.const(0, INDEX), k.const(min(count, memory.aval.size), INDEX),
+        lambda j: _ask_for(k, memory, first + j), step=LINE_BYTES // memory.aval.dtype.size,
+    )  # fmt: skip
 
 
 def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar, soon: bool = True) -> None:
@@ -270,10 +271,14 @@ def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar, soon: bool = Tru
     Args:
         soon: that it comes into L1, and not only into L2.
     """
+    _ask_for(k, memory, k.op("arith.minui", [offset, k.const(memory.aval.size - 1, INDEX)], INDEX), soon)
+
+
+def _ask_for(k: CpuKernel, memory: Memory, at: Scalar, soon: bool = True) -> None:
+    """Ask for the line of memory of an element that there is."""
     ir = mlir.ir
     hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3 if soon else 2)
     no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))
-    at = k.op("arith.minui", [offset, k.const(memory.aval.size - 1, INDEX)], INDEX)
     k.emit("memref.prefetch", [memory.memref, at], [], isWrite=no, localityHint=hint, isDataCache=yes)
 
 

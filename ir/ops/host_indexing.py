@@ -51,8 +51,8 @@ def write_rows(combine: np.ufunc | None, out: np.ndarray, updates: np.ndarray, *
     if not updates.size:
         return
     width = math.prod(out.shape[len(extents) :])
-    # NumPy does as well with single elements.
-    if loops.write_rows is not None and width > 1 and (combine is None or _is_combined(out.dtype)):
+    # NumPy replaces single elements as well.
+    if loops.write_rows is not None and (width > 1 if combine is None else _is_combined(out.dtype)):
         flat, lying = np.ascontiguousarray(_numbers(indices, extents)), np.ascontiguousarray(updates)
         loops.write_rows(_bytes(out), _bytes(lying), flat, width, out.dtype.kind, out.itemsize, _MODES[combine])
         return

@@ -10,7 +10,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import streaming
+from smelt.backends.cpu import scan_rows, streaming
 
 #: Rows side by side and alone, about as long as a vector, a chunk, several of them; none and one of either.
 SHAPES = [(16, 16), (17, 15), (19, 65), (33, 130), (3, 64), (1, 513), (2, 1100), (2, 9, 77), (0, 40), (40, 0), (40, 1)]
@@ -121,3 +121,19 @@ def test_bits_do_not_depend_on_threads() -> None:
     for other in found[1:]:
         for a, b in zip(found[0], other):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "turned"),
+    [("float32", 256, True), ("float64", 256, True), ("float32", 255, False), ("bfloat16", 256, False),
+     ("int8", 256, False)],
+)  # fmt: skip
+def test_rows_that_are_narrow_or_begin_anywhere_are_not_turned(
+    dtype: str, columns: int, turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    x = smelt.zeros((40, columns), getattr(smelt, dtype))
+    kernel = smelt.compile(lambda x: x.cumsum(axis=1)).trace(x).lower().compile().as_text("kernel")
+    lanes = 8 if dtype == "float64" else 16
+    assert (f"memref<{lanes * scan_rows.PITCH}x" in kernel) == turned
+    assert (f"memref<{scan_rows.LONG}x" in kernel) != turned

@@ -70,6 +70,23 @@ def test_what_lies_far_apart_is_fetched_ahead(monkeypatch):
     assert "memref.prefetch" in kernel
 
 
+def test_the_end_of_an_operand_is_asked_for_once_for_all_lines_that_are_fetched(monkeypatch):
+    monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+    for size in (24, 640):  # of 24 columns there are fewer than a piece has
+        x = smelt.array(np.arange(64 * size, dtype=np.float32).reshape(64, size) % 7)
+        f = smelt.compile(lambda x: (smelt.maximum(x, 3).sum(axis=0), x.cumsum(axis=0) * 2))
+        lines = f.trace(x).lower().compile().as_text("kernel").splitlines()
+        fetches = [i for i, line in enumerate(lines) if "memref.prefetch" in line]
+        assert fetches
+        for i in fetches:
+            loop = max(j for j in range(i) if "scf.for" in lines[j])
+            assert not any("minui" in line for line in lines[loop:i])
+        # results of less are no whole pages, as all that is streamed
+        results = f(x) if size > 512 else ()
+        for found, wanted in zip(results, (np.maximum(x, 3).sum(axis=0), np.cumsum(x, axis=0) * 2)):
+            np.testing.assert_array_equal(np.array(found), np.array(wanted))
+
+
 REDUCTIONS = {
     "logsumexp": lambda x, y: smelt.logsumexp(x, axis=-1),
     "variance": lambda x, y: x.var(axis=-1),

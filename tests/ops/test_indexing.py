@@ -243,7 +243,8 @@ def test_rows_written_in_c_are_those_of_numpy(combine: np.ufunc | None, monkeypa
     rng = np.random.default_rng(6)
     names = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
     names += ["float16", "float32", "float64", "bool", "complex64"]
-    for dtype, (shape, lead) in itertools.product(names, (((7, 5), 1), ((3, 4, 5), 2), ((1, 9), 1), ((5, 0), 1))):
+    shapes = (((7, 5), 1), ((3, 4, 5), 2), ((1, 9), 1), ((5, 0), 1), ((9,), 1))
+    for dtype, (shape, lead) in itertools.product(names, shapes):
         count = int(rng.integers(0, 40))
         places = [rng.integers(-2, d + 2, count).astype(kind) for d, kind in zip(shape[:lead], ("int32", "int64"))]
         x, updates = rng.standard_normal(shape) * 50, rng.standard_normal((count, *[1] * lead, *shape[lead:])) * 50

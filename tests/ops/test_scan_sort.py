@@ -200,7 +200,7 @@ NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 
 @pytest.mark.skipif(core.native is None, reason="there is no core in C")
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda d: d.name)
-@pytest.mark.parametrize("shape", [(7, 1), (3, 257), (2, 3000)])
+@pytest.mark.parametrize("shape", [(7, 1), (9, 6), (3, 70), (2, 128), (2, 129), (3, 257), (2, 3000)])
 def test_sort_by_digits(dtype, shape, rng, monkeypatch):
     """All of a type's numbers, in rows of any length: what NumPy makes of them."""
     monkeypatch.setattr(sorting, "LONG", 1)

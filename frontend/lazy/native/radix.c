@@ -1,11 +1,18 @@
 /* Rows of numbers of 16, 32 and 64 bits sorted by their digits of eight bits, the last one first: comparisons take
-   several times as long for rows of some hundred elements. See `ir/sorting.py`. */
+   several times as long for rows of some hundred elements. Positions in shorter ones are how many elements are less. See
+   `ir/sorting.py`. */
 
 #include "core.h"
+#include "vectors.h"
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { UNSIGNED, SIGNED, FLOATING };
+
+/* Rows of so many elements at most are ordered by comparing each with all, and bytes of those that are compared with
+   one at a time; whole blocks make a row. */
+enum { SHORT = 128, BLOCK_BYTES = 256 };
 
 /* From how many there are of each value of a digit to where the first of each goes; 0 where all have the same value. */
 static int places(uint32_t count[256], Py_ssize_t n)

@@ -3,6 +3,7 @@
 #define KEY RADIX(key)
 #define ITEM RADIX(item)
 #define DIGITS ((int)sizeof(WORD))
+#define BLOCK ((int)(BLOCK_BYTES / sizeof(WORD)))
 #define SIGN ((WORD)1 << (8 * sizeof(WORD) - 1))
 
 typedef struct {
@@ -81,10 +82,41 @@ static void RADIX(order)(const WORD *in, uint32_t *out, ITEM *room, Py_ssize_t n
         out[i] = from[i].at;
 }
 
+/* How many elements of a short row are less than each: some are compared with one at a time, in vectors. There is room
+   for whole blocks. */
+CLONES static void RADIX(ranks)(const WORD *keys, WORD *ranks, Py_ssize_t n)
+{
+    for (Py_ssize_t first = 0; first < n; first += BLOCK) {
+        WORD own[BLOCK], before[BLOCK] = {0};
+        memcpy(own, keys + first, sizeof own);
+        for (Py_ssize_t j = 0; j < n; j++) {
+            const WORD key = keys[j];
+            for (int i = 0; i < BLOCK; i++)
+                before[i] += key < own[i];
+        }
+        memcpy(ranks + first, before, sizeof before);
+    }
+}
+
+static void RADIX(short_order)(const WORD *in, uint32_t *out, Py_ssize_t n, int kind, WORD infinity)
+{
+    WORD keys[SHORT] = {0}, ranks[SHORT];
+    uint8_t equal[SHORT] = {0}; /* elements of a rank so far: those of equal ones are one */
+    for (Py_ssize_t i = 0; i < n; i++)
+        keys[i] = KEY(in[i], kind, infinity, 1);
+    RADIX(ranks)(keys, ranks, n);
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[ranks[i] + equal[ranks[i]]++] = (uint32_t)i;
+}
+
 /* All rows, one after the other; whether there was memory. */
 static int RADIX(rows)(const void *in, void *out, Py_ssize_t rows, Py_ssize_t n, int kind, unsigned long long infinity,
                        int positions)
 {
+    for (Py_ssize_t i = 0; positions && n <= SHORT && i < rows; i++)
+        RADIX(short_order)((const WORD *)in + i * n, (uint32_t *)out + i * n, n, kind, (WORD)infinity);
+    if (positions && n <= SHORT)
+        return 1;
     void *room = malloc(n * (positions ? 2 * sizeof(ITEM) : sizeof(WORD)));
     if (room == NULL)
         return 0;
@@ -102,6 +134,7 @@ static int RADIX(rows)(const void *in, void *out, Py_ssize_t rows, Py_ssize_t n,
 #undef KEY
 #undef ITEM
 #undef DIGITS
+#undef BLOCK
 #undef SIGN
 #undef WORD
 #undef RADIX
