@@ -65,7 +65,7 @@ def unique(
         An array of `size` elements of the dtype of `a`; with one of the flags a tuple, in the order of the flags.
 
     Raises:
-        AttributeValueError: a negative size. ShapeError: an empty `a` without
+        ArgumentTypeError: a `size` that is a bool. AttributeValueError: a negative one. ShapeError: an empty `a` without
         `fill_value`, or a `fill_value` that is no scalar. TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt

@@ -58,8 +58,10 @@ class array(_Methods, Handle):
             with ``__array__``, ``__dlpack__``, ``__mlx_array__`` or the buffer protocol, or a DLPack capsule.
         dtype: the element type; by default that of `val`, with three exceptions that MLX makes too: Python
             integers are int32, Python floats and NumPy's float64 are float32, complex128 is complex64.
+        others: none; a keyword of another framework is answered by the right one.
 
     Raises:
+        ArgumentTypeError: another keyword.
         ShapeError: nested lists of uneven lengths.
         DTypeError: elements that smelt has no dtype for.
 
