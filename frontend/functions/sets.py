@@ -65,8 +65,9 @@ def unique(
         An array of `size` elements of the dtype of `a`; with one of the flags a tuple, in the order of the flags.
 
     Raises:
-        ArgumentTypeError: a `size` that is a bool. AttributeValueError: a negative one. ShapeError: an empty `a` without
-        `fill_value`, or a `fill_value` that is no scalar. TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
+        ArgumentTypeError: a `size` that is a bool. AttributeValueError: a negative one.
+        ShapeError: an empty `a` without `fill_value`, or a `fill_value` that is no scalar.
+        TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.unique(smelt.array([2, 1, 2, 3, 1]), 4, return_counts=True, fill_value=0)
