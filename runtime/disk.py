@@ -1,8 +1,9 @@
 """A cache of compiled programs on disk, which processes share.
 
 An entry is a file of its own, called by its key: a mark, a checksum of key and content, the content. It is written
-under another name, flushed to the disk and moved into place in one step, so whoever reads sees all of it or nothing,
-whenever a writer dies. What is damaged, or was put under another key, does not pass the checksum and is deleted.
+under another name and moved into place in one step, so whoever reads sees all of it or nothing, whenever a writer dies.
+What is damaged, also because the machine died before its disk had it, or was put under another key, does not pass the
+checksum and is deleted: nobody waits for the disk, which may take seconds where much is written.
 Entries are machine code, so only files and folders are trusted that belong to this user and that nobody else can
 write; links are not followed. Beyond `settings.cache_disk_bytes` the entries used least recently are deleted: looked at
 is the whole folder then, so not for each entry that is written.
@@ -127,8 +128,6 @@ class DiskCache:
         with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
             file.write(_HEADER.pack(MARK, _checksum(key, content), len(content)))
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         os.rename(temporary, key + SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
 
     def drop(self, key: str) -> None:

@@ -69,7 +69,7 @@ def entries(value: Any) -> tuple[Any, ...]:
     """
     if type(value) in (tuple, list):
         return tuple(value)
-    if isinstance(value, (tuple, list)):
+    if issubclass(type(value), (tuple, list)):  # a stand-in of tests only says that it is one
         return _own_entries(value)
     try:
         if operator.length_hint(value) <= _MOST_ENTRIES:
@@ -90,7 +90,7 @@ def sequence(value: Any) -> Any:
 
 def _own_entries(value: Any) -> tuple[Any, ...]:
     """What a class derived from list or tuple says that it has, which is as much as it holds."""
-    size = list.__len__(value) if isinstance(value, list) else tuple.__len__(value)
+    size = (list if issubclass(type(value), list) else tuple).__len__(value)
     try:
         found = tuple(itertools.islice(iter(value), size + 1))
     except (SmeltError, MemoryError):
