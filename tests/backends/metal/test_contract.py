@@ -152,7 +152,7 @@ EPILOGUES = {
         lambda a, b, r: (a @ b + r).reshape(2, 10, 4, 16).transpose(0, 2, 1, 3), (2, 10, 64), (64, 64), (64,)
     ),
     "of a vector": (lambda a, b, r: smelt.tanh(a @ b + r), (70, 64), (64,), (70,)),
-    "of an outer product": (lambda a, b, r: a @ b + r, (33, 1), (1, 64), (33, 64)),
+    "of a shallow product": (lambda a, b, r: a @ b + r, (33, 2), (2, 64), (33, 64)),
 }  # fmt: skip
 
 
@@ -253,7 +253,14 @@ def test_other_dtypes(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_shallow(dtype: str) -> None:
     assert right(matmul, of(33, 3, dtype=dtype), of(3, 64, dtype=dtype)).schedule == "contract-elements"
-    assert right(matmul, of(33, 1, dtype=dtype), of(1, 65, dtype=dtype)).schedule == "contract-elements"
+    assert right(matmul, of(33, 2, dtype=dtype), of(2, 65, dtype=dtype)).schedule == "contract-elements"
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_product_of_one_place_is_one_of_elements(dtype: str) -> None:
+    assert right(matmul, of(33, 1, dtype=dtype), of(1, 65, dtype=dtype)).schedule == "map"
+    operands = [of(*shape, dtype=dtype) for shape in ((33, 1), (1, 64), (33, 64))]
+    assert right(lambda a, b, r: a @ b + r, *operands).schedule == "map"
 
 
 @pytest.mark.parametrize("left, other", [((4, 0), (0, 8)), ((0, 4), (4, 8)), ((4, 8), (8, 0)), ((1,), (1,))])
