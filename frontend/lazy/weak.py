@@ -27,6 +27,8 @@ def is_number(x: object) -> bool:
 
 def exact_number(x: Any) -> Any:
     """Of a number of a class derived from Python's the number that it is, whatever its methods say."""
+    if type(x) in SCALARS:  # a bool among them
+        return x
     kind = next((kind for kind in (int, float, complex) if issubclass(type(x), kind)), None)
     return x if kind is None else kind.__pos__(x)
 
