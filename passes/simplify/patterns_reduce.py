@@ -105,12 +105,16 @@ def reduce_of_merged_axes(b: PatternBuilder, at: Site) -> Value | None:
     same = len({made.operands[0].shape for made in found}) == 1
     if not same or not any(_is_spread(made.operands[0]) for made in found) or _are_elements(found, between):
         return None
-    shape, axes = found[0].operands[0].shape, set[int]()
+    shape, axes, merges = found[0].operands[0].shape, set[int](), False
     for before, after in reshape_groups(shape, x.shape):
         summed = [a for a in after if a in at.attrs["axes"]]
         if summed and any(x.shape[a] != 1 for a in after if a not in summed):
             return None
         axes.update(before if summed else ())
+        # Axes of one element are no reason: `reduce_over_unit_axes` would bring the reshape back.
+        merges |= bool(summed) and sum(shape[a] != 1 for a in before) > sum(x.shape[a] != 1 for a in after)
+    if not merges:
+        return None
     (reduced,) = b.emit(at.op, (_before(b, x, "reshape", shape),), {**at.attrs, "axes": tuple(sorted(axes))})
     return b.reshape_to(reduced, at.shape)
 

@@ -58,3 +58,26 @@ def test_gradient() -> None:
     expected = np.zeros_like(x)
     expected[2] = 2 * np.exp(np.float32(0.5))
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+
+
+def merged(shape: tuple[int, ...]) -> set[tuple[int, ...]]:
+    """Shapes of as many elements: neighbours merged, axes of one element left out or put in."""
+    found = {shape, (int(np.prod(shape)),), (1, *shape), tuple(n for n in shape if n != 1)}
+    found |= {(*shape[:i], shape[i] * shape[i + 1], *shape[i + 2 :]) for i in range(len(shape) - 1)}
+    return found
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2, 0), (2, 1, 3), (3, 1, 1), (1, 1), (2, 3), (0, 1), (1, 2, 1, 3, 1)])
+def test_axes_of_one_element_and_of_none(shape: tuple[int, ...]) -> None:
+    """Whatever a reshape does, rewrites come to an end, and to NumPy's values."""
+    host = np.arange(max(shape[-1], 1), dtype=np.float32)[: shape[-1]]
+
+    def results(m: Any, x: Any) -> list[Any]:
+        spread = m.broadcast_to(x, shape)
+        views = [m.sqrt(m.reshape(spread, to)) for to in sorted(merged(shape))]
+        return [m.sum(view, axis=a) for view in views for a in (*range(view.ndim), tuple(range(view.ndim)))]
+
+    with override(tier="program"):
+        found = smelt.compile(lambda x: results(smelt, x))(smelt.array(host))
+    for got, want in zip(found, results(np, host), strict=True):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5)
