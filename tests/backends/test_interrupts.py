@@ -94,7 +94,7 @@ ABSURD = {
     "columns": "smelt.broadcast_to(smelt.arange(1000.0), (10**10, 1000)).sum(axis=0)",
     "rows": "smelt.exp(smelt.outer(smelt.arange(4e6), smelt.arange(4e6))).sum(axis=1)",
     "two reductions": "smelt.softmax(smelt.zeros((3, 10**12)), axis=1).sum()",
-    "repeated": "smelt.repeat(smelt.arange(1000.0), 10**10).max()",
+    "repeated": "smelt.repeat(smelt.arange(1000.0), 10**10)[1:].max()",
     "indices": "smelt.eye(10**7).sum()",
     "a contraction": "smelt.broadcast_to(smelt.arange(1000.0), (10**10, 1000)).T @ smelt.ones(10**10)",
     "a convolution": "smelt.conv1d(smelt.zeros((1, 10**7, 1)), smelt.ones((1, 10**6, 1))).sum()",

@@ -135,31 +135,34 @@ func.func @forward(%arg0: tensor<3x2xf64>, %arg1: tensor<3x2xf64>) -> (tensor<3x
 // CHECK-NEXT: %[[V45:.*]] = "smelt.slice"(%[[V40]]) {start = array<i64: 0, 2>, stop = array<i64: 3, 3>, stride = array<i64: 1, 1>} : (tensor<3x3xf64>) -> tensor<3x1xf64>
 // CHECK-NEXT: %[[V46:.*]] = "smelt.neg"(%[[V45]]) : (tensor<3x1xf64>) -> tensor<3x1xf64>
 // CHECK-NEXT: %[[V47:.*]] = "smelt.dot_general"(%[[V1]], %[[V46]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x1xf64>) -> tensor<2x1xf64>
-// CHECK-NEXT: %[[V48:.*]] = "smelt.dot_general"(%[[V47]], %[[V33]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 1>} : (tensor<2x1xf64>, tensor<3x1xf64>) -> tensor<2x3xf64>
-// CHECK-NEXT: %[[V49:.*]] = "smelt.transpose"(%[[V48]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V50:.*]] = "smelt.add"(%[[V44]], %[[V49]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V51:.*]] = "smelt.mul"(%[[V50]], %[[V32]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V52:.*]] = "smelt.neg"(%[[V51]]) : (tensor<3x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V53:.*]] = "smelt.dot_general"(%[[V1]], %[[V52]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V54:.*]] = "smelt.add"(%[[V43]], %[[V53]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V55:.*]] = "smelt.dot_general"(%[[V3]], %[[V41]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V56:.*]] = "smelt.mul"(%[[V55]], %[[V25]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V57:.*]] = "smelt.mul"(%[[V56]], %[[V4]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V58:.*]] = "smelt.mul"(%[[V56]], %[[V6]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V59:.*]] = "smelt.add"(%[[V54]], %[[V58]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V60:.*]] = "smelt.dot_general"(%[[V1]], %[[V50]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V61:.*]] = "smelt.mul"(%[[V60]], %[[V25]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V62:.*]] = "smelt.mul"(%[[V61]], %[[V6]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V63:.*]] = "smelt.add"(%[[V57]], %[[V62]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V64:.*]] = "smelt.mul"(%[[V61]], %[[V4]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V65:.*]] = "smelt.add"(%[[V59]], %[[V64]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V66:.*]] = "smelt.transpose"(%[[V63]]) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V67:.*]] = "smelt.add"(%[[V65]], %[[V66]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V68:.*]] = "smelt.dot_general"(%[[V67]], %[[V3]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 1>} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
-// CHECK-NEXT: %[[V69:.*]] = "smelt.dot_general"(%[[V51]], %[[V3]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 1>} : (tensor<3x2xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V70:.*]] = "smelt.dot_general"(%[[V2]], %[[V68]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: %[[V71:.*]] = "smelt.add"(%[[V69]], %[[V70]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
-// CHECK-NEXT: return %[[V71]] : tensor<3x2xf64>
+// CHECK-NEXT: %[[V48:.*]] = "smelt.broadcast"(%[[V47]]) {shape = array<i64: 2, 3>} : (tensor<2x1xf64>) -> tensor<2x3xf64>
+// CHECK-NEXT: %[[V49:.*]] = "smelt.reshape"(%[[V33]]) {shape = array<i64: 1, 3>} : (tensor<3x1xf64>) -> tensor<1x3xf64>
+// CHECK-NEXT: %[[V50:.*]] = "smelt.broadcast"(%[[V49]]) {shape = array<i64: 2, 3>} : (tensor<1x3xf64>) -> tensor<2x3xf64>
+// CHECK-NEXT: %[[V51:.*]] = "smelt.mul"(%[[V48]], %[[V50]]) : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+// CHECK-NEXT: %[[V52:.*]] = "smelt.transpose"(%[[V51]]) {permutation = array<i64: 1, 0>} : (tensor<2x3xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V53:.*]] = "smelt.add"(%[[V44]], %[[V52]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V54:.*]] = "smelt.mul"(%[[V53]], %[[V32]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V55:.*]] = "smelt.neg"(%[[V54]]) : (tensor<3x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V56:.*]] = "smelt.dot_general"(%[[V1]], %[[V55]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V57:.*]] = "smelt.add"(%[[V43]], %[[V56]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V58:.*]] = "smelt.dot_general"(%[[V3]], %[[V41]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V59:.*]] = "smelt.mul"(%[[V58]], %[[V25]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V60:.*]] = "smelt.mul"(%[[V59]], %[[V4]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V61:.*]] = "smelt.mul"(%[[V59]], %[[V6]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V62:.*]] = "smelt.add"(%[[V57]], %[[V61]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V63:.*]] = "smelt.dot_general"(%[[V1]], %[[V53]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V64:.*]] = "smelt.mul"(%[[V63]], %[[V25]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V65:.*]] = "smelt.mul"(%[[V64]], %[[V6]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V66:.*]] = "smelt.add"(%[[V60]], %[[V65]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V67:.*]] = "smelt.mul"(%[[V64]], %[[V4]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V68:.*]] = "smelt.add"(%[[V62]], %[[V67]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V69:.*]] = "smelt.transpose"(%[[V66]]) {permutation = array<i64: 1, 0>} : (tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V70:.*]] = "smelt.add"(%[[V68]], %[[V69]]) : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V71:.*]] = "smelt.dot_general"(%[[V70]], %[[V3]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 1>} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+// CHECK-NEXT: %[[V72:.*]] = "smelt.dot_general"(%[[V54]], %[[V3]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 1>, rhs_batch = array<i64>, rhs_contracting = array<i64: 1>} : (tensor<3x2xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V73:.*]] = "smelt.dot_general"(%[[V2]], %[[V71]]) {lhs_batch = array<i64>, lhs_contracting = array<i64: 0>, rhs_batch = array<i64>, rhs_contracting = array<i64: 0>} : (tensor<2x3xf64>, tensor<2x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: %[[V74:.*]] = "smelt.add"(%[[V72]], %[[V73]]) : (tensor<3x2xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+// CHECK-NEXT: return %[[V74]] : tensor<3x2xf64>
 func.func @reverse(%arg0: tensor<3x2xf64>, %arg1: tensor<3x3xf64>, %arg2: tensor<2xf64>, %arg3: tensor<2x2xf64>) -> tensor<3x2xf64> {
   %f = constant @f : (tensor<3x2xf64>) -> (tensor<3x3xf64>, tensor<2xf64>, tensor<2x2xf64>)
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0, 1, 2>, wrt = array<i64: 0>} : ((tensor<3x2xf64>) -> (tensor<3x3xf64>, tensor<2xf64>, tensor<2x2xf64>)) -> ((tensor<3x2xf64>, tensor<3x3xf64>, tensor<2xf64>, tensor<2x2xf64>) -> (tensor<3x3xf64>, tensor<2xf64>, tensor<2x2xf64>, tensor<3x2xf64>))
