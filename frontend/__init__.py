@@ -58,6 +58,7 @@ with _collector.lasting():
     from .functions.joining import *
     from .functions.linear import *
     from .functions.logic import *
+    from .functions.ranges import *
     from .functions.reductions import *
     from .functions.rounding import *
     from .functions.searching import *
@@ -66,6 +67,7 @@ with _collector.lasting():
     from .functions.stacking import *
     from .functions.transcendental import *
     from .functions.views import *
+    from .functions.windows import *
     from .lazy.arrays import ArrayIterator, array
     from .lazy.eval import async_eval, eval, synchronize
     from .lazy.printing import PrintOptions, get_printoptions, printoptions, set_printoptions

@@ -10,9 +10,9 @@ from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
 from smelt.ir.keywords import explain_keywords
 
 from ..functions.arithmetic import divide, subtract
-from ..functions.creation import arange
 from ..functions.joining import roll
 from ..functions.logic import less
+from ..functions.ranges import arange
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, wrap
 from ..lazy.movement import Axes, many_axes, select

@@ -17,11 +17,11 @@ from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import divide, multiply
 from .compositions import softmax
-from .creation import arange
 from .dtypes import finfo
 from .joining import concatenate, stack
 from .linear import matmul
 from .logic import where
+from .ranges import arange
 from .reductions import widened
 from .shaping import broadcast_to, expand_dims, reshape, swapaxes
 from .transcendental import cos, sin

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from smelt.backends.dlpack import is_contiguous
 from smelt.ir import dtypes
@@ -17,7 +12,6 @@ from smelt.ir.errors import (
     AttributeValueError,
     BufferExportError,
     DeviceError,
-    DTypeError,
     ShapeError,
     SmeltError,
     at_user_line,
@@ -26,9 +20,8 @@ from smelt.ir.errors import (
 from smelt.ir.flags import flag, flags_checked
 from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import registry as ops
-from smelt.ir.ops.constants import constant_array
 
-from ..lazy.arguments import dtype_of, integer, number
+from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, emit_elementwise, from_host, wrap
 from ..lazy.core import leaf, remembered
 from ..lazy.dlpack import imported, producer, taken_there
@@ -39,20 +32,14 @@ from .shaping import broadcast_to
 from .views import as_strided
 
 __all__ = [
-    "arange",
     "asarray",
-    "bartlett",
-    "blackman",
     "empty",
     "empty_like",
     "eye",
     "from_dlpack",
     "full",
     "full_like",
-    "hamming",
-    "hanning",
     "identity",
-    "linspace",
     "ones",
     "ones_like",
     "tri",
@@ -251,161 +238,6 @@ def full_like(
     return _filled_with("full_like", x.shape, as_array(_value("full_like", vals, fill_value), target), target)
 
 
-def _lines(count: int, start: float, step: float, dtype: DType) -> array:
-    """start, start + step, …: `count` numbers."""
-    shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
-    found = iota(shape, 0, kind)
-    if dtype.is_integer:  # counts modulo its range, as sums of its elements do
-        fits = [isinstance(v, int) and dtype.holds(v) for v in (start, step)]
-        start, step = (v if fit else int(constant_array(v, dtype)) for v, fit in zip((start, step), fits))
-    if step != 1:
-        found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
-    if start != 0 or (step < 0 and dtype.is_float):  # 0 · step is -0 then, and -0 + 0 is 0
-        found = emit_elementwise(ops["add"], found, filled(shape, start, kind))
-    return convert(found, dtype)
-
-
-def _stop_given(function: Callable[..., array]) -> Callable[..., array]:
-    """`function`, to which a start by name is a start: a number without a name may be the stop."""
-
-    @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> array:
-        if "start" in kwargs and kwargs.get("stop") is None:
-            raise ArgumentTypeError(at_user_line("smelt.arange: start needs a stop"))
-        return function(*args, **kwargs)
-
-    return checked
-
-
-@_stop_given
-@remembered
-def arange(
-    start: int | float | None = None,
-    stop: int | float | None = None,
-    step: int | float | None = None,
-    dtype: DType | None = None,
-    *,
-    stream: StreamOrDevice = None,
-    device: StreamOrDevice = None,
-) -> array:
-    """Numbers from `start` (0 if only one number is given) to before `stop` in steps.
-
-    Args:
-        dtype: by default int32 if all numbers are integers (int64 where that is too narrow), else float32. In a
-            narrower one that is given integers wrap around.
-        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
-
-    Raises:
-        AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
-        ArgumentTypeError: no number is given, or `start=` alone. DTypeError: bools.
-
-    >>> import smelt
-    >>> smelt.arange(3)
-    array([0, 1, 2], dtype=int32)
-    >>> smelt.arange(1, 2, 0.5)
-    array([1, 1.5], dtype=float32)
-    """
-    check_stream(stream)
-    check_stream(device)
-    first, last, by = (0, start, step) if stop is None else (0 if start is None else start, stop, step)
-    first, last, by = (
-        number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
-    )
-    whole = [v for v in (first, last, by) if isinstance(v, int)]
-    integers = len(whole) == 3
-    target = dtype_of("arange", dtype, _integer_dtype(*whole) if integers else dtypes.float32)
-    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(*whole)):
-        message = f"smelt.arange: start {shown(first)}, stop {shown(last)}, step {shown(by)} do not fit int64"
-        raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
-    if target is dtypes.bool_:
-        raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
-    if not all(isinstance(v, int) or math.isfinite(v) for v in (first, last)) or by != by:
-        raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
-    if by == 0:
-        raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
-    if math.isinf(by):  # past the other end at once
-        by = math.copysign(max(abs(last - first), 1), by)
-    try:
-        count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
-    except (OverflowError, ValueError):  # an infinite quotient
-        message = f"smelt.arange: from {shown(first)} to {shown(last)} are too many steps of {shown(by)}"
-        raise AttributeValueError(at_user_line(message)) from None
-    if target.is_integer and not integers:
-        first, by = int(first), int(first + by) - int(first)
-    return _lines(count, first, by, target)
-
-
-def _integer_dtype(first: int, last: int, step: int) -> DType:
-    """The narrower of int32 and int64 that holds the first and last number of a range."""
-    return dtypes.int32 if all(dtypes.int32.holds(v) for v in _ends(first, last, step)) else dtypes.int64
-
-
-def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
-    return first, last - 1 if step > 0 else last + 1, step
-
-
-@remembered
-def linspace(
-    start: Scalar,
-    stop: Scalar,
-    num: int | None = 50,
-    endpoint: bool = True,
-    dtype: DType | None = None,
-    stream: StreamOrDevice = None,
-    *,
-    device: StreamOrDevice = None,
-) -> array:
-    """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
-
-    Args:
-        start, stop: numbers, or arrays of one element; they may be complex.
-        dtype: float32 by default, complex64 where one of them is complex.
-        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
-
-    Raises:
-        DTypeError: complex numbers in another dtype.
-
-    >>> import smelt
-    >>> smelt.linspace(0, 1, 5)
-    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
-    """
-    check_stream(stream)
-    check_stream(device)
-    first, last = _end("start", start), _end("stop", stop)
-    by_parts = isinstance(first, complex) or isinstance(last, complex)
-    target = dtype_of("linspace", dtype, dtypes.complex64 if by_parts else dtypes.float32)
-    if by_parts and not target.is_complex:
-        message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
-        raise DTypeError(at_user_line(message))
-    count = 50 if num is None else integer("linspace", "num", num, 0)
-    work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
-    shape, parts = (count,), count - 1 if endpoint else count
-    if parts < 1:
-        return full(shape, first, target)
-    t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
-    if not isinstance(first, complex) and not isinstance(last, complex):
-        return convert(_between(t, first, last), target)
-    ends = complex(first), complex(last)
-    sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
-    return convert(emit_elementwise(ops["complex"], *sides), target)
-
-
-def _end(what: str, value: Any) -> int | float | complex:
-    """A number, or an array of one element, as a Python number."""
-    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
-        value = complex(value.item())
-    return value if isinstance(value, complex) else number("linspace", what, value)
-
-
-def _between(t: array, first: int | float, last: int | float) -> array:
-    """From `first` to `last` as t goes from 0 to 1. Weights instead of steps: both ends come out exactly."""
-    shape, dtype = t.shape, t.dtype
-    rest = emit_elementwise(ops["sub"], filled(shape, 1, dtype), t)
-    low = emit_elementwise(ops["mul"], rest, filled(shape, first, dtype))
-    high = emit_elementwise(ops["mul"], t, filled(shape, last, dtype))
-    return emit_elementwise(ops["add"], low, high)
-
-
 @remembered
 def tri(
     n: int, m: int | None = None, k: int = 0, dtype: DType | None = None, *, stream: StreamOrDevice = None
@@ -558,34 +390,3 @@ def from_dlpack(x: Any, /, *, device: StreamOrDevice = None, copy: bool | None =
         raise BufferExportError(
             at_user_line(f"smelt.from_dlpack: a {type(x).__name__} exports no data: {error}")
         ) from None
-
-
-class _Window(Protocol):
-    def __call__(self, M: int, *, stream: StreamOrDevice = None) -> array: ...
-
-
-def _window(name: str, function: Callable[..., Any], formula: str, example: str, points: int = 3) -> _Window:
-    def window(M: int, *, stream: StreamOrDevice = None) -> array:
-        check_stream(stream)
-        count = integer(name, "M", M)
-        if count > 1 << 28:
-            raise AttributeValueError(at_user_line(f"smelt.{name}: M may be 2**28 at most, is {shown(M)}"))
-        return from_host(np.asarray(function(count)), dtypes.float32)
-
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"""The {name.capitalize()} window of `M` points, as float32: {formula}.
-
-    Raises:
-        AttributeValueError: more than 2**28 points.
-
-    >>> import smelt
-    >>> smelt.{name}({points})
-    array({example}, dtype=float32)
-    """
-    return keywords_explained(window)
-
-
-bartlett = _window("bartlett", np.bartlett, "a triangle from 0 to 1 to 0", "[0, 1, 0]")
-hanning = _window("hanning", np.hanning, "0.5 - 0.5 cos(2πn / (M - 1))", "[0, 1, 0]")
-hamming = _window("hamming", np.hamming, "0.54 - 0.46 cos(2πn / (M - 1))", "[0.08, 1, 0.08]")
-blackman = _window("blackman", np.blackman, "0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1))", "[1]", 1)

@@ -27,8 +27,8 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, f
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .arithmetic import abs, clip, divide, maximum, minimum
-from .creation import arange
 from .logic import isnan, where
+from .ranges import arange
 from .reductions import max, min, sum
 from .rounding import round
 from .shaping import reshape

@@ -17,10 +17,11 @@ from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array,
 from ..lazy.movement import counting, to_shape
 from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
-from .creation import arange, full, zeros
+from .creation import full, zeros
 from .index_functions import take
 from .joining import concatenate
 from .logic import isnan, logical_and, logical_not, logical_xor, where
+from .ranges import arange
 from .reductions import any as any_of
 from .searching import host_values
 from .shaping import reshape

@@ -16,10 +16,10 @@ from ..lazy.core import remembered
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import multiply
-from .creation import arange
 from .joining import repeat
 from .linear import matmul
 from .logic import where
+from .ranges import arange
 from .shaping import expand_dims, reshape, swapaxes
 
 __all__ = ["block_masked_mm", "hadamard_transform", "segmented_mm"]

@@ -8,7 +8,6 @@ import pytest
 
 import smelt
 import smelt.functions.methods
-from smelt.functions import creation
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
 from tests.frontend.checks import exact, same
 
@@ -33,44 +32,44 @@ from tests.frontend.checks import exact, same
 )
 def test_arange(arguments):
     wanted = np.int32 if all(isinstance(a, int) for a in arguments) else np.float32
-    same(creation.arange(*arguments), np.arange(*arguments).astype(wanted), rtol=1e-6)
-    same(creation.arange(*arguments, dtype=smelt.float16), np.arange(*arguments).astype(np.float16), rtol=1e-3)
+    same(smelt.arange(*arguments), np.arange(*arguments).astype(wanted), rtol=1e-6)
+    same(smelt.arange(*arguments, dtype=smelt.float16), np.arange(*arguments).astype(np.float16), rtol=1e-3)
 
 
 def test_arange_forms():
-    same(creation.arange(3, dtype=smelt.uint8), np.arange(3, dtype=np.uint8))
-    same(creation.arange(0, 6, step=2), np.array([0, 2, 4], np.int32))
-    same(creation.arange(stop=4, start=1), np.array([1, 2, 3], np.int32))
-    same(creation.arange(smelt.array(3)), np.arange(3, dtype=np.int32))
-    same(creation.arange(np.int64(3)), np.arange(3, dtype=np.int32))
+    same(smelt.arange(3, dtype=smelt.uint8), np.arange(3, dtype=np.uint8))
+    same(smelt.arange(0, 6, step=2), np.array([0, 2, 4], np.int32))
+    same(smelt.arange(stop=4, start=1), np.array([1, 2, 3], np.int32))
+    same(smelt.arange(smelt.array(3)), np.arange(3, dtype=np.int32))
+    same(smelt.arange(np.int64(3)), np.arange(3, dtype=np.int32))
     for call, text in (
-        (lambda: creation.arange(0, 1, 0), "step must not be zero"),
-        (lambda: creation.arange(float("inf")), "must be finite"),
+        (lambda: smelt.arange(0, 1, 0), "step must not be zero"),
+        (lambda: smelt.arange(float("inf")), "must be finite"),
     ):
         with pytest.raises(AttributeValueError, match=text) as info:
             call()
         assert "test_creation.py" in str(info.value)
     with pytest.raises(DTypeError, match="bool"):
-        creation.arange(2, dtype=smelt.bool_)
+        smelt.arange(2, dtype=smelt.bool_)
 
 
 @pytest.mark.parametrize("start, stop", [(0, 10), (0.5, 1), (3, 3), (10, 0), (-0.25, -7.0)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_ranges_in_infinite_steps_have_their_start_at_most(start, stop, sign):
-    found = creation.arange(start, stop, sign * math.inf)
+    found = smelt.arange(start, stop, sign * math.inf)
     same(found, np.array([start] if (stop - start) * sign > 0 else [], np.float32))
-    whole = creation.arange(start, stop, sign * math.inf, dtype=smelt.int32)
+    whole = smelt.arange(start, stop, sign * math.inf, dtype=smelt.int32)
     same(whole, np.array(found).astype(np.int32))
     for ends in ((0, math.inf), (-math.inf, 0), (0, math.nan)):
         with pytest.raises(AttributeValueError, match="must be finite"):
-            creation.arange(*ends, sign * math.inf)
+            smelt.arange(*ends, sign * math.inf)
     with pytest.raises(AttributeValueError, match="must be finite"):
-        creation.arange(start, stop, math.nan)
+        smelt.arange(start, stop, math.nan)
 
 
 @pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.float32, smelt.float64], ids=str)
 def test_ranges_that_fall_begin_with_a_zero_that_is_not_negative(dtype):
-    for f in (creation.arange, smelt.compile(creation.arange)):
+    for f in (smelt.arange, smelt.compile(smelt.arange)):
         found = np.array(f(0, -3, -1.0, dtype=dtype).astype(smelt.float64))
         assert found.tolist() == [0, -1, -2] and not np.signbit(found[0])
 
@@ -78,9 +77,9 @@ def test_ranges_that_fall_begin_with_a_zero_that_is_not_negative(dtype):
 @pytest.mark.parametrize("num", [0, 1, 2, 5, 50])
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_linspace(num, endpoint):
-    found = creation.linspace(-1, 2.5, num, endpoint)
+    found = smelt.linspace(-1, 2.5, num, endpoint)
     same(found, np.linspace(-1, 2.5, num, endpoint).astype(np.float32), rtol=1e-6, atol=1e-6)
-    same(creation.linspace(0, 10, num, endpoint, dtype=smelt.int32), np.linspace(0, 10, num, endpoint).astype(np.int32))
+    same(smelt.linspace(0, 10, num, endpoint, dtype=smelt.int32), np.linspace(0, 10, num, endpoint).astype(np.int32))
     if num > 1 and endpoint:
         assert found[0].item() == -1 and found[-1].item() == 2.5
 
@@ -97,15 +96,15 @@ def test_filled(shape, dtype):
 
 
 def test_full():
-    same(creation.full((2, 2), 3), np.full((2, 2), 3, np.int32))
-    same(creation.full(2, 3.0), np.full(2, 3, np.float32))
-    same(creation.full(2, True), np.full(2, True))
-    same(creation.full((2, 3), smelt.array([1, 2, 3]), dtype=smelt.float32), np.full((2, 3), [1, 2, 3], np.float32))
-    same(creation.full_like(smelt.array([1, 2]), 2.7), np.array([2, 2], np.int32))
+    same(smelt.full((2, 2), 3), np.full((2, 2), 3, np.int32))
+    same(smelt.full(2, 3.0), np.full(2, 3, np.float32))
+    same(smelt.full(2, True), np.full(2, True))
+    same(smelt.full((2, 3), smelt.array([1, 2, 3]), dtype=smelt.float32), np.full((2, 3), [1, 2, 3], np.float32))
+    same(smelt.full_like(smelt.array([1, 2]), 2.7), np.array([2, 2], np.int32))
     with pytest.raises(ShapeError, match=r"negative extent.*test_creation.py"):
-        creation.zeros((-1, 2))
+        smelt.zeros((-1, 2))
     with pytest.raises(DTypeError, match=r"smelt.ones: unknown dtype.*test_creation.py"):
-        creation.ones(2, "float7")
+        smelt.ones(2, "float7")
 
 
 def test_what_is_no_dtype_is_told_what_it_may_be():
@@ -120,26 +119,26 @@ def test_what_is_no_dtype_is_told_what_it_may_be():
 
 @pytest.mark.parametrize("arguments", [(3,), (3, 4), (3, 4, 1), (4, 3, -2), (0,), (3, None, 9)], ids=repr)
 def test_eye_and_tri(arguments):
-    same(creation.eye(*arguments), np.eye(*arguments, dtype=np.float32))
-    same(creation.tri(*arguments), np.tri(*arguments, dtype=np.float32))
-    same(creation.eye(*arguments, dtype=smelt.int32), np.eye(*arguments, dtype=np.int32))
-    same(creation.identity(arguments[0]), np.identity(arguments[0], np.float32))
+    same(smelt.eye(*arguments), np.eye(*arguments, dtype=np.float32))
+    same(smelt.tri(*arguments), np.tri(*arguments, dtype=np.float32))
+    same(smelt.eye(*arguments, dtype=smelt.int32), np.eye(*arguments, dtype=np.int32))
+    same(smelt.identity(arguments[0]), np.identity(arguments[0], np.float32))
 
 
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
 @pytest.mark.parametrize("points", [0, 1, 2, 9])
 def test_windows(name, points):
-    same(getattr(creation, name)(points), getattr(np, name)(points).astype(np.float32))
+    same(getattr(smelt, name)(points), getattr(np, name)(points).astype(np.float32))
 
 
 def test_asarray():
     x = smelt.array([1.0, 2.0])
-    assert creation.asarray(x) is x
-    assert creation.asarray(x, copy=True) is not x
-    same(creation.asarray([1, 2], smelt.float16), np.array([1, 2], np.float16))
-    same(creation.from_dlpack(np.arange(3, dtype=np.int32)), np.arange(3, dtype=np.int32))
+    assert smelt.asarray(x) is x
+    assert smelt.asarray(x, copy=True) is not x
+    same(smelt.asarray([1, 2], smelt.float16), np.array([1, 2], np.float16))
+    same(smelt.from_dlpack(np.arange(3, dtype=np.int32)), np.arange(3, dtype=np.int32))
     with pytest.raises(ValueError, match=r"without a copy.*test_creation.py"):
-        creation.asarray([1], copy=False)
+        smelt.asarray([1], copy=False)
 
 
 # Operators

@@ -1,0 +1,186 @@
+"""Numbers at equal distances."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    DTypeError,
+    at_user_line,
+    shown,
+)
+from smelt.ir.op import registry as ops
+from smelt.ir.ops.constants import constant_array
+
+from ..lazy.arguments import dtype_of, integer, number
+from ..lazy.arrays import Scalar, StreamOrDevice, array, convert, emit_elementwise
+from ..lazy.core import remembered
+from ..lazy.movement import checked_shape, filled, iota
+from ..lazy.streams import check_stream
+from .creation import full
+
+__all__ = ["arange", "linspace"]
+
+
+def _lines(count: int, start: float, step: float, dtype: DType) -> array:
+    """start, start + step, …: `count` numbers."""
+    shape, kind = checked_shape("arange", (count,)), dtypes.float32 if dtype.is_float and dtype.size == 2 else dtype
+    found = iota(shape, 0, kind)
+    if dtype.is_integer:  # counts modulo its range, as sums of its elements do
+        fits = [isinstance(v, int) and dtype.holds(v) for v in (start, step)]
+        start, step = (v if fit else int(constant_array(v, dtype)) for v, fit in zip((start, step), fits))
+    if step != 1:
+        found = emit_elementwise(ops["mul"], found, filled(shape, step, kind))
+    if start != 0 or (step < 0 and dtype.is_float):  # 0 · step is -0 then, and -0 + 0 is 0
+        found = emit_elementwise(ops["add"], found, filled(shape, start, kind))
+    return convert(found, dtype)
+
+
+def _stop_given(function: Callable[..., array]) -> Callable[..., array]:
+    """`function`, to which a start by name is a start: a number without a name may be the stop."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> array:
+        if "start" in kwargs and kwargs.get("stop") is None:
+            raise ArgumentTypeError(at_user_line("smelt.arange: start needs a stop"))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+@_stop_given
+@remembered
+def arange(
+    start: int | float | None = None,
+    stop: int | float | None = None,
+    step: int | float | None = None,
+    dtype: DType | None = None,
+    *,
+    stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
+) -> array:
+    """Numbers from `start` (0 if only one number is given) to before `stop` in steps.
+
+    Args:
+        dtype: by default int32 if all numbers are integers (int64 where that is too narrow), else float32. In a
+            narrower one that is given integers wrap around.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        AttributeValueError: a step of zero or NaN, an end that is not finite, integers beyond int64 without `dtype`.
+        ArgumentTypeError: no number is given, or `start=` alone. DTypeError: bools.
+
+    >>> import smelt
+    >>> smelt.arange(3)
+    array([0, 1, 2], dtype=int32)
+    >>> smelt.arange(1, 2, 0.5)
+    array([1, 1.5], dtype=float32)
+    """
+    check_stream(stream)
+    check_stream(device)
+    first, last, by = (0, start, step) if stop is None else (0 if start is None else start, stop, step)
+    first, last, by = (
+        number("arange", what, v) for what, v in (("start", first), ("stop", last), ("step", 1 if by is None else by))
+    )
+    whole = [v for v in (first, last, by) if isinstance(v, int)]
+    integers = len(whole) == 3
+    target = dtype_of("arange", dtype, _integer_dtype(*whole) if integers else dtypes.float32)
+    if dtype is None and integers and not all(dtypes.int64.holds(v) for v in _ends(*whole)):
+        message = f"smelt.arange: start {shown(first)}, stop {shown(last)}, step {shown(by)} do not fit int64"
+        raise AttributeValueError(at_user_line(f"{message}; give a dtype, smelt.uint64 or smelt.float64"))
+    if target is dtypes.bool_:
+        raise DTypeError(at_user_line("smelt.arange: bool has no range; use an integer dtype"))
+    if not all(isinstance(v, int) or math.isfinite(v) for v in (first, last)) or by != by:
+        raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
+    if by == 0:
+        raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
+    if math.isinf(by):  # past the other end at once
+        by = math.copysign(max(abs(last - first), 1), by)
+    try:
+        count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)
+    except (OverflowError, ValueError):  # an infinite quotient
+        message = f"smelt.arange: from {shown(first)} to {shown(last)} are too many steps of {shown(by)}"
+        raise AttributeValueError(at_user_line(message)) from None
+    if target.is_integer and not integers:
+        first, by = int(first), int(first + by) - int(first)
+    return _lines(count, first, by, target)
+
+
+def _integer_dtype(first: int, last: int, step: int) -> DType:
+    """The narrower of int32 and int64 that holds the first and last number of a range."""
+    return dtypes.int32 if all(dtypes.int32.holds(v) for v in _ends(first, last, step)) else dtypes.int64
+
+
+def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
+    return first, last - 1 if step > 0 else last + 1, step
+
+
+@remembered
+def linspace(
+    start: Scalar,
+    stop: Scalar,
+    num: int | None = 50,
+    endpoint: bool = True,
+    dtype: DType | None = None,
+    stream: StreamOrDevice = None,
+    *,
+    device: StreamOrDevice = None,
+) -> array:
+    """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
+
+    Args:
+        start, stop: numbers, or arrays of one element; they may be complex.
+        dtype: float32 by default, complex64 where one of them is complex.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
+
+    Raises:
+        DTypeError: complex numbers in another dtype.
+
+    >>> import smelt
+    >>> smelt.linspace(0, 1, 5)
+    array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
+    """
+    check_stream(stream)
+    check_stream(device)
+    first, last = _end("start", start), _end("stop", stop)
+    by_parts = isinstance(first, complex) or isinstance(last, complex)
+    target = dtype_of("linspace", dtype, dtypes.complex64 if by_parts else dtypes.float32)
+    if by_parts and not target.is_complex:
+        message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
+        raise DTypeError(at_user_line(message))
+    count = 50 if num is None else integer("linspace", "num", num, 0)
+    work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
+    shape, parts = (count,), count - 1 if endpoint else count
+    if parts < 1:
+        return full(shape, first, target)
+    t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
+    if not isinstance(first, complex) and not isinstance(last, complex):
+        return convert(_between(t, first, last), target)
+    ends = complex(first), complex(last)
+    sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
+    return convert(emit_elementwise(ops["complex"], *sides), target)
+
+
+def _end(what: str, value: Any) -> int | float | complex:
+    """A number, or an array of one element, as a Python number."""
+    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
+        value = complex(value.item())
+    return value if isinstance(value, complex) else number("linspace", what, value)
+
+
+def _between(t: array, first: int | float, last: int | float) -> array:
+    """From `first` to `last` as t goes from 0 to 1. Weights instead of steps: both ends come out exactly."""
+    shape, dtype = t.shape, t.dtype
+    rest = emit_elementwise(ops["sub"], filled(shape, 1, dtype), t)
+    low = emit_elementwise(ops["mul"], rest, filled(shape, first, dtype))
+    high = emit_elementwise(ops["mul"], t, filled(shape, last, dtype))
+    return emit_elementwise(ops["add"], low, high)
