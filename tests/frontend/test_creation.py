@@ -90,8 +90,8 @@ def test_filled(shape, dtype):
     numpy = np.float32 if dtype is None else dtype.numpy
     for name in ("zeros", "ones", "empty"):
         expected = (np.ones if name == "ones" else np.zeros)(shape, numpy)
-        same(getattr(creation, name)(shape, dtype), expected)
-        like = getattr(creation, f"{name}_like")(exact(expected))
+        same(getattr(smelt, name)(shape, dtype), expected)
+        like = getattr(smelt, f"{name}_like")(exact(expected))
         same(like, expected)
 
 
