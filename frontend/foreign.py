@@ -302,12 +302,22 @@ OPTIMIZERS = {
     "smelt.optimizers.clip_grad_norm(gradients, largest), which returns them",
 }  # fmt: skip
 
+#: Of an optimizer.
+OPTIMIZER = {
+    "zero_grad": "nothing: smelt.nn.value_and_grad(model, loss) returns the gradients",
+    "param_groups": "optimizer.learning_rate, which may be set, and smelt.optimizers.MultiOptimizer",
+    "state_dict": "dict(smelt.utils.tree_flatten(optimizer.state))",
+    "load_state_dict": "optimizer.state = smelt.utils.tree_unflatten(list(state.items()))",
+    "add_param_group": "smelt.optimizers.MultiOptimizer",
+    "minimize": "optimizer.update(model, gradients)", "defaults": "optimizer.state",
+}  # fmt: skip
+
 #: By what is asked for a name, and by library.
 _LIBRARIES: dict[str, dict[str, dict[str, str]]] = {
     "smelt": {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY},
     "smelt.linalg": {"SciPy": LINALG}, "smelt.nn": {"PyTorch": NN}, "smelt.nn.init": {"PyTorch": INIT},
     "smelt.random": RANDOM, "smelt.optimizers": {"PyTorch": OPTIMIZERS},
-    "smelt.nn.Module": {"PyTorch": MODULE},
+    "smelt.nn.Module": {"PyTorch": MODULE}, "smelt.optimizers.Optimizer": {"PyTorch": OPTIMIZER},
 }  # fmt: skip
 
 

@@ -62,6 +62,8 @@ def test_names_of_others_are_not_there(where):
         (lambda: smelt.nn.init.xavier_uniform_, r"smelt\.nn\.init\.glorot_uniform\(\)\(x\)"),
         (lambda: smelt.nn.losses.mse_los, r"did you mean smelt\.nn\.losses\.mse_loss\?"),
         (lambda: smelt.nn.Linear(2, 2).state_dict(), r"Linear has no attribute 'state_dict'.*parameters\(\)"),
+        (lambda: smelt.optimizers.Adam(0.1).zero_grad(), r"Adam has no attribute 'zero_grad'.*value_and_grad"),
+        (lambda: smelt.optimizers.SGD(0.1).momentun, r"SGD has no attribute 'momentun'"),
         (lambda: smelt.random.PRNGKey(0), r"what JAX calls so is smelt\.random\.key"),
         (lambda: smelt.optimizers.lr_scheduler, r"smelt\.optimizers\.schedulers"),
         (lambda: smelt.fft.fft3, r"did you mean smelt\.fft\.fft\w*\?"),
