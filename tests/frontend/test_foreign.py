@@ -75,6 +75,24 @@ def test_of_arrays_and_of_modules(use, says):
         use()
 
 
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda: smelt.nn.pad, r"smelt\.nn has no 'pad'; there is smelt\.pad"),
+        (lambda: smelt.Linear, r"there is smelt\.nn\.Linear"),
+        (lambda: smelt.Adam, r"there is smelt\.optimizers\.Adam"),
+        (lambda: smelt.nn.mse_loss, r"there is smelt\.nn\.losses\.mse_loss"),
+        (lambda: smelt.linalg.einsum, r"smelt\.einsum"),
+        (lambda: smelt.random.Adam, r"there is smelt\.optimizers\.Adam"),
+        (lambda: smelt.nn.one_hot, r"what PyTorch calls so is labels\[\.\.\., None\]"),
+        (lambda: smelt.jacobian, r"what JAX calls so is smelt\.jacrev"),
+    ],
+)
+def test_names_of_another_part_of_smelt(use, says):
+    with pytest.raises(MissingNameError, match=rf"{says}.*; at .*test_foreign\.py"):
+        use()
+
+
 def test_an_attribute_of_a_subclass_comes_first():
     class Named(smelt.array):
         numpy = "mine"
