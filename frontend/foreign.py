@@ -204,9 +204,9 @@ JAX = {
     **_same(
         "jit=compile pjit=compile remat=checkpoint make_jaxpr=make_ir Array=array ShapeDtypeStruct=ShapeDtype "
         "block_until_ready=eval tree_map=utils.tree_map tree_flatten=utils.tree_flatten tree_leaves=utils.tree_flatten "
-        "jacobian=jacrev tree_unflatten=utils.tree_unflatten tree_util=utils tree=utils dynamic_slice=slice PRNGKey=random.key "
+        "tree_unflatten=utils.tree_unflatten tree_util=utils tree=utils dynamic_slice=slice PRNGKey=random.key "
         "dynamic_update_slice=slice_update device_get=eval export=export_function pure_callback=custom_call "
-
+        "jacobian=jacrev"
     ),
     "numpy": "smelt itself: import smelt as jnp", "lax": "smelt itself: smelt.scan, smelt.cond, smelt.while_loop, …",
     "device_put": "smelt.array(x), and with smelt.stream(device): where it is computed",
