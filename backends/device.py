@@ -308,13 +308,18 @@ def registered_device(name: str) -> Device:
     return found
 
 
+#: What PyTorch calls devices, or kinds of them.
+_ELSEWHERE = {"mps": "metal"}
+
+
 def unknown(name: Any) -> str:
     """What to say where there is no device called `name`."""
     hint = ""
     if isinstance(name, str) and name in registered and registered[name].missing:
         hint = f"; {registered[name].missing}"
     elif isinstance(name, str):
-        of_kind = [f"; {d.name}: {d.missing}" for d in registered.values() if d.kind == name and d.missing]
+        kind = _ELSEWHERE.get(name.partition(":")[0], name.partition(":")[0])  # of "cuda:0"
+        of_kind = [f"; {d.name}: {d.missing}" for d in registered.values() if kind in (d.kind, d.name) and d.missing]
         hint = "".join(of_kind) or did_you_mean(name, devices)
     return f"smelt: there is no device {shown(name)}{hint} (devices: {', '.join(devices)})"
 

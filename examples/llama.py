@@ -118,6 +118,8 @@ def main():
     parser.add_argument("--top-p", type=float, default=0.95, help="of the fewest that are so likely together")
     parser.add_argument("--repetition", type=float, default=1.1, help="how much less likely what has been there is")
     options = parser.parse_args()
+    if options.dims < 64 or options.dims % 64:
+        parser.error("--dims is a multiple of 64, the size of a head")
 
     smelt.random.seed(0)
     heads = options.dims // 64

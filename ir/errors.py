@@ -270,14 +270,20 @@ def user_line(depth: int = 1) -> SourceLine | None:
     return None
 
 
+#: The name of a function that calls another one and explains its errors; see `keywords.keywords_explained`.
+_EXPLAINING = "called"
+
+
 def user_call(depth: int = 1) -> str:
-    """The name of the function of smelt that the user's innermost frame has called; "" where there is no such frame."""
+    """The name of the function of smelt that the user's innermost frame has called; "" where there is no such frame.
+    Functions that only explain the errors of another one are passed over."""
     frame: FrameType | None = sys._getframe(depth)
     called = ""
     while frame is not None:
         if not is_internal(frame):
             return called
-        called, frame = frame.f_code.co_name, frame.f_back
+        name = frame.f_code.co_name
+        called, frame = called if name == _EXPLAINING else name, frame.f_back
     return ""
 
 

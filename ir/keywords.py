@@ -53,6 +53,7 @@ _FIRST = frozenset([
 _NOWHERE = {
     "requires_grad": "derivatives are taken by smelt.grad",
     "where": "smelt.where(mask, x, …) makes what is left out harmless before",
+    "device": "what is computed under `with smelt.stream(device):` is on that device",
     "order": "the order in memory is no part of an array",
     "out": "arrays do not change; assign the result, out[...] = result",
     **dict.fromkeys(("casting", "subok", "memory_format", "layout", "pin_memory", "sharding"), "it is left out here"),

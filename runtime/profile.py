@@ -69,6 +69,9 @@ class Profile:
         if self._prints and error[0] is None:
             print(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def rows(self) -> list[ProfileRow]:
         """What took time, the most first: kernels, ops and compiles by name and line, without what contains them."""
         found: dict[tuple[str, str, str], list[float]] = {}

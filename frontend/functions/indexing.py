@@ -184,10 +184,10 @@ def bounds_of(e: builtins.slice, extent: int) -> tuple[int, int, int]:
     """
     try:
         return slice_indices(e, extent)
+    except (SmeltError, MemoryError):  # also of an array that has no value, or is no index
+        raise
     except ValueError as error:
         raise AttributeValueError(at_user_line(f"smelt: {error}")) from None
-    except (TraceError, MemoryError):
-        raise
     except Exception:  # also what a class raises that fails to say which one
         raise ArgumentTypeError(at_user_line(f"smelt: slices consist of ints, got {shown(e)}")) from None
 

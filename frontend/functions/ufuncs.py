@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir.errors import ArgumentTypeError, at_user_line
+
 from ..lazy.arrays import array
 from ..lazy.host import ARRAY_PROTOCOLS
 from . import (
@@ -62,7 +64,9 @@ def array_ufunc(self: array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         return NotImplemented
     outs = options.get("out") or ()
     if method == "at" or any(isinstance(out, array) for out in outs):
-        return NotImplemented  # NumPy would write to a copy
+        rule = "x = x.at[indices].add(values)" if method == "at" else "assign the result, out[...] = result"
+        message = f"numpy.{ufunc.__name__}: NumPy would write to a copy of a smelt array; {rule}"
+        raise ArgumentTypeError(at_user_line(message))
     others = [name for name in options if name not in ("axis", "keepdims", "dtype") and options[name] is not None]
     if not others and not any(hasattr(x, "mask") for x in inputs):  # masks are NumPy's
         found = _by_smelt(ufunc, method, inputs, options)

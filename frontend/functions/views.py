@@ -10,7 +10,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, DTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
 from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
@@ -88,12 +88,14 @@ def view(a: ArrayLike, dtype: DType, stream: StreamOrDevice = None) -> array:
     again gives the bytes of x.
 
     Raises:
-        ShapeError: the last axis does not hold whole elements of the new dtype.
+        ShapeError: the last axis does not hold whole elements of the new dtype. DTypeError: `dtype` is none.
 
     >>> import smelt
     >>> smelt.view(smelt.array([1.0, 2.0]), smelt.int32)
     array([1065353216, 1073741824], dtype=int32)
     """
+    if isinstance(dtype, int):
+        raise DTypeError(at_user_line("smelt.view: reads the same bytes as another dtype; shapes are x.reshape(…)"))
     check_stream(stream)
     x, target = as_array(a), dtype_of("view", dtype)
     if x.dtype is target:

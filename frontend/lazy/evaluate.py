@@ -14,7 +14,16 @@ import numpy as np
 
 from smelt.backends.buffer import SMALL, pool
 from smelt.ir import locks, profiling
-from smelt.ir.errors import DonatedError, OutOfMemoryError, SmeltError, TraceError, at_user_line, file_line, user_call
+from smelt.ir.errors import (
+    DonatedError,
+    OutOfMemoryError,
+    SmeltError,
+    TraceError,
+    at_user_line,
+    file_line,
+    public_call,
+    user_call,
+)
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, LruCache, default_device
@@ -383,7 +392,7 @@ def check_values(order: Sequence[Node], asked: Sequence[Ref]) -> None:
         if node.op is PARAMETER:
             check_not_donated(node, order)
             traced = (n.avals[i] for n, i in asked if node in topological([(n, i)]))
-            raise TraceError(at_user_line(no_value(next(traced, node.avals[0]), user_call())))
+            raise TraceError(at_user_line(no_value(next(traced, node.avals[0]), user_call(), public_call())))
 
 
 def check_not_donated(node: Node, readers: Sequence[Node] = ()) -> None:

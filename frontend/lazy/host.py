@@ -61,7 +61,8 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     else:
         given, host = val, np.asarray(_unmasked(val))
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
-        raise _no_array(given)
+        of_numpy = f"of dtype {host.dtype}" if given is host else ""
+        raise _no_array(given, of_numpy)
     target = _TARGETS.get(host.dtype) if dtype is None else dtype
     if target is None:
         try:
@@ -129,6 +130,8 @@ def _no_array(val: Any, why: str = "") -> DTypeError:
             why = f"with {', '.join(list(kinds)[:3])} in it" if kinds else ""
     elif not why:
         why = f"of type {type(val).__name__}"
+        if hasattr(type(val), "__iter__") and not _is_a(val, (str, bytes, Mapping)):
+            why += "; make a list of it first: list(…)"
     name = public_call() or "array"
     return DTypeError(at_user_line(f"smelt.{name}: cannot make an array of {shown(val)}{why and ', '}{why}"))
 

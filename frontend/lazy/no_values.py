@@ -31,8 +31,8 @@ _OTHERWISE = (
 )
 
 
-def no_value(aval: Aval, called: str) -> str:
-    """What is said of a traced array whose value the method `called` asks for."""
+def no_value(aval: Aval, called: str, public: str = "") -> str:
+    """What is said of a traced array whose value the method `called` asks for, or the function `public` of smelt."""
     if not state.compiling:
         return (
             f"the value of a traced array ({aval}) was asked for, but it was made while smelt.compile, "
@@ -40,7 +40,9 @@ def no_value(aval: Aval, called: str) -> str:
             "function, or name what it updates, a model and the state of its optimizer, say: "
             "smelt.compile(..., inputs=[model.state, optimizer.state], outputs=[model.state, optimizer.state])"
         )
-    what, instead = _ASKED.get(called, ("", _OTHERWISE))
+    sets_size = aval.dtype.is_integer and not aval.shape
+    otherwise = (f"smelt.{public}" if public else "", _AS_NUMBER if sets_size else _OTHERWISE)
+    what, instead = _ASKED.get(called, otherwise)
     return (
         f"the value of a traced array ({aval}) was asked for{what and f' by {what}'} during function "
         "transformations: inside smelt.compile, smelt.vmap and the functions given to smelt.cond, smelt.scan and the "

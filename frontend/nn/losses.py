@@ -107,7 +107,7 @@ def cross_entropy(
                 f"logits {logits.aval}, targets {targets.aval}"
             )
         )
-    if not probabilities and targets.dtype.is_inexact:
+    if not probabilities and not targets.dtype.is_integer:
         rule = "targets without the axis of the classes are their numbers, integers: targets.astype(smelt.int32)"
         raise DTypeError(
             at_user_line(f"smelt.nn.losses.cross_entropy: {rule}; logits {logits.aval}, targets {targets.aval}")

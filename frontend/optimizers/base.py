@@ -8,10 +8,12 @@ from typing import Any
 
 import smelt
 from smelt import array
+from smelt.ir import locks
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     DTypeError,
+    MissingNameError,
     ShapeError,
     SmeltError,
     TreeError,
@@ -63,6 +65,10 @@ class Optimizer:
             raise ArgumentTypeError(at_user_line(f"smelt.optimizers.Optimizer: {rule}, not {shown(schedulers)}"))
         self._schedulers = dict(schedulers or {})
 
+    def __getattr__(self, name: str) -> Any:
+        said = locks.loaded("smelt.foreign").said_elsewhere(name, "smelt.optimizers.Optimizer")
+        raise MissingNameError(at_user_line(f"{type(self).__name__} has no attribute {name!r}{said}"))
+
     @property
     def state(self) -> dict[str, Any]:
         """A dict: ``"step"``, ``"learning_rate"`` and, in a tree like that of the parameters, a dict for each.
@@ -100,13 +106,15 @@ class Optimizer:
         Raises:
             ArgumentTypeError: it is neither.
         """
-        if callable(value):
+        of_parameters = isinstance(value, dict)  # also a module, which may be called
+        if callable(value) and not of_parameters:
             self._schedulers[name] = value
             value = value(self.step)
         try:
-            self._state[name] = smelt.array(value)
+            self._state[name] = smelt.array(value)  # type: ignore[arg-type]
         except SmeltError:
             rule = f"{name} must be a number, or a function that gives one, is {shown(value)}"
+            rule += "; parameters are given to init and update" if of_parameters else ""
             raise ArgumentTypeError(at_user_line(f"smelt.optimizers.{type(self).__name__}: {rule}")) from None
 
     def _members(self) -> list[Optimizer]:
@@ -168,8 +176,10 @@ class Optimizer:
         >>> model.bias
         array([0.5], dtype=float32)
         """
-        if not callable(getattr(model, "update", None)):
-            message = f"{type(self).__name__}.update: needs a module, got {kind_of(model)}"
+        swapped = hasattr(gradients, "trainable_parameters") and not hasattr(model, "trainable_parameters")
+        if swapped or not callable(getattr(model, "update", None)):
+            rule = "the module comes first, then its gradients" if swapped else "needs a module"
+            message = f"{type(self).__name__}.update: {rule}, got {kind_of(model)}"
             raise ArgumentTypeError(at_user_line(message))
         model.update(self.apply_gradients(gradients, model))
 

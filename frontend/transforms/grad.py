@@ -218,6 +218,9 @@ def _called(
     return fun(*inner, **{**kwargs, **dict(zip(names, values[len(positions) :]))}) if kwargs else fun(*inner)
 
 
+_TAKEN_OUT = ", of which no derivative is known: leave out .item() and float()"
+
+
 def _loss_of(result: Any, who: str, what: str) -> array:
     """The scalar to differentiate, which stands first among auxiliary values."""
     loss = result[0] if isinstance(result, (tuple, list)) and result else result
@@ -225,6 +228,7 @@ def _loss_of(result: Any, who: str, what: str) -> array:
         raise TreeError(
             at_user_line(
                 f"{what}: {who} must return a scalar array, or a tuple that starts with one; returned {article(loss)}"
+                f"{_TAKEN_OUT if isinstance(loss, (int, float)) else ''}"
             )
         )
     aval = loss.aval

@@ -62,6 +62,8 @@ def test_names_of_others_are_not_there(where):
         (lambda: smelt.nn.init.xavier_uniform_, r"smelt\.nn\.init\.glorot_uniform\(\)\(x\)"),
         (lambda: smelt.nn.losses.mse_los, r"did you mean smelt\.nn\.losses\.mse_loss\?"),
         (lambda: smelt.nn.Linear(2, 2).state_dict(), r"Linear has no attribute 'state_dict'.*parameters\(\)"),
+        (lambda: smelt.optimizers.Adam(0.1).zero_grad(), r"Adam has no attribute 'zero_grad'.*value_and_grad"),
+        (lambda: smelt.optimizers.SGD(0.1).momentun, r"SGD has no attribute 'momentun'"),
         (lambda: smelt.random.PRNGKey(0), r"what JAX calls so is smelt\.random\.key"),
         (lambda: smelt.optimizers.lr_scheduler, r"smelt\.optimizers\.schedulers"),
         (lambda: smelt.fft.fft3, r"did you mean smelt\.fft\.fft\w*\?"),
@@ -70,6 +72,24 @@ def test_names_of_others_are_not_there(where):
 )
 def test_of_arrays_and_of_modules(use, says):
     with pytest.raises(AttributeError, match=rf"{says}.*; at .*test_foreign\.py"):
+        use()
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda: smelt.nn.pad, r"smelt\.nn has no 'pad'; there is smelt\.pad"),
+        (lambda: smelt.Linear, r"there is smelt\.nn\.Linear"),
+        (lambda: smelt.Adam, r"there is smelt\.optimizers\.Adam"),
+        (lambda: smelt.nn.mse_loss, r"there is smelt\.nn\.losses\.mse_loss"),
+        (lambda: smelt.linalg.einsum, r"smelt\.einsum"),
+        (lambda: smelt.random.Adam, r"there is smelt\.optimizers\.Adam"),
+        (lambda: smelt.nn.one_hot, r"what PyTorch calls so is labels\[\.\.\., None\]"),
+        (lambda: smelt.jacobian, r"what JAX calls so is smelt\.jacrev"),
+    ],
+)
+def test_names_of_another_part_of_smelt(use, says):
+    with pytest.raises(MissingNameError, match=rf"{says}.*; at .*test_foreign\.py"):
         use()
 
 

@@ -37,6 +37,7 @@ MISTAKES: dict[str, tuple[Callable, type, tuple[str, ...]]] = {
     "integer loss": (lambda: smelt.grad(lambda x: smelt.argmax(x))(X), DType, ("floating-point", "ui32")),
     "loss of None": (lambda: smelt.grad(lambda x: None)(X), Tree, ("scalar array", "None")),
     "float loss": (lambda: smelt.grad(lambda x: 1.0)(X), Tree, ("scalar array", "a float")),
+    "loss taken out": (lambda: smelt.grad(lambda x: x.sum().item())(X), Tree, ("a float", "leave out .item()")),
     "argnums too large": (lambda: smelt.grad(total, argnums=2)(X), ValueError, ("argnums (2,)", "1 positional")),
     "argnums negative": (lambda: smelt.grad(total, argnums=-1), ValueError, ("negative",)),
     "argnums repeated": (lambda: smelt.grad(total, argnums=(0, 0)), ValueError, ("repeat",)),
@@ -164,3 +165,26 @@ def test_an_error_inside_leaves_nothing_behind():
     assert x.tolist() == [1.0, 2.0]
     assert smelt.grad(lambda x: (x * x).sum())(x).tolist() == [2.0, 4.0]
     assert (x + 1).sum().item() == 5.0
+
+
+@pytest.mark.parametrize("transform", [smelt.compile, smelt.vmap])
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda x: x.sum().item(), r"by \.item\(\) .* as they are"),
+        (lambda x: x.tolist(), r"by \.tolist\(\) "),
+        (lambda x: float(x.sum()), r"by float\(\) "),
+        (lambda x: smelt.save("nowhere.npy", x), r"by smelt\.save "),
+        (lambda x: x.reshape(x.astype(smelt.int32).sum()), r"by smelt\.reshape .* sets a shape"),
+        (lambda x: x[: x.astype(smelt.int32).sum()], r"^the value .* sets a shape"),
+    ],
+)
+def test_who_asks_for_a_value_that_is_not_there(transform: Any, use: Any, says: str) -> None:
+    with pytest.raises(errors.TraceError, match=says):
+        transform(use)(smelt.ones((2, 2)))
+
+
+def test_what_is_no_bound_of_a_slice_is_said_once() -> None:
+    with pytest.raises(errors.ArgumentTypeError) as error:
+        X[: X.sum()]
+    assert str(error.value).count("test_transforms_errors.py") == 1

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import smelt
 from smelt.ir import locks
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, MissingMemberError, TreeError, at_user_line
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    AttributeValueError,
+    MissingMemberError,
+    MissingNameError,
+    TreeError,
+    at_user_line,
+)
 from smelt.ir.flags import flag
 
 from ...lazy.explained import explained
@@ -30,6 +37,12 @@ _CONTAINERS = (dict, list, tuple)
 #: Modules that are layers of smelt.
 _OWN = __name__.rpartition(".")[0]
 _NONE: frozenset[str] = frozenset()
+
+
+def _calls_no_forward(self: Module, *args: Any, **kwargs: Any) -> NoReturn:
+    """What calling a module does that has the method that PyTorch calls."""
+    rule = "has no __call__, which here is what PyTorch calls forward: rename it"
+    raise ArgumentTypeError(at_user_line(f"{type(self).__name__} {rule}"))
 
 
 class Module(dict[str, Any]):
@@ -62,6 +75,8 @@ class Module(dict[str, Any]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if "forward" in cls.__dict__ and not any("__call__" in base.__dict__ for base in cls.__mro__):
+            cls.__call__ = _calls_no_forward  # type: ignore[method-assign]
         if cls.__module__.startswith(_OWN):
             for name in ("__init__", "__call__"):
                 if name in cls.__dict__:
@@ -111,7 +126,7 @@ class Module(dict[str, Any]):
         except KeyError:
             pass
         said = locks.loaded("smelt.foreign").said_elsewhere(key, "smelt.nn.Module")
-        raise AttributeError(at_user_line(f"{type(self).__name__} has no attribute {key!r}{said}"))
+        raise MissingNameError(at_user_line(f"{type(self).__name__} has no attribute {key!r}{said}"))
 
     def __setattr__(self, key: str, val: Any) -> None:
         if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):

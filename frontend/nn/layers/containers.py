@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import smelt
 from smelt import array
+from smelt.ir.errors import TreeError, at_user_line
 
 from ...transforms.recording import check_function
 from .base import Module
@@ -21,7 +22,7 @@ class Sequential(Module):
         modules: called in this order, each with the result of the one before.
 
     Raises:
-        TreeError: what is no module or function.
+        TreeError: what is no module or function, or the class of one.
 
     Attributes:
         layers: the list of them.
@@ -35,6 +36,9 @@ class Sequential(Module):
         super().__init__()
         for i, module in enumerate(modules):
             check_function(module, f"smelt.nn.Sequential: modules[{i}]")
+            if isinstance(module, type) and issubclass(module, Module):
+                rule = f"modules[{i}] is the class {module.__name__}; make a module of it: {module.__name__}(…)"
+                raise TreeError(at_user_line(f"smelt.nn.Sequential: {rule}"))
         self.layers = list(modules)
 
     @overload
