@@ -473,8 +473,8 @@ remembered_floats = functools.partial(remembered, numbers=(float,))
 
 def remembered_op(function: F) -> F:
     """`remembered_numbers` for functions that make one op, whose inference is kept anyway (`emit_elementwise`): without
-    the core in C they are quicker as they are."""
-    return function if native is None else remembered_numbers(function)
+    the core in C they are quicker without a memory."""
+    return keywords_explained(function) if native is None else remembered_numbers(function)
 
 
 def _native() -> Any:
