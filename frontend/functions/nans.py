@@ -6,6 +6,7 @@ import math
 
 from smelt.ir.dtypes import DType
 
+from ..lazy.arguments import no_out
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.operands import constant
@@ -301,24 +302,38 @@ def nanmedian(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, str
 
 
 @remembered
-def nancumsum(a: ArrayLike, /, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+def nancumsum(
+    a: ArrayLike, /, axis: int | None = None, *, dtype: DType | None = None, out: None = None,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Running sum along an axis (of the flattened array if None), in which NaN counts as 0.
+
+    Args:
+        dtype: to sum in, by default the array's, as in `smelt.cumsum`. out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.nancumsum(smelt.array([1.0, float("nan"), 3.0]))
     array([1, 1, 4], dtype=float32)
     """
     check_stream(stream)
-    return cumsum(_without(as_array(a), 0), axis)
+    no_out("nancumsum", out)
+    return cumsum(_without(as_array(a), 0), axis, dtype=dtype)
 
 
 @remembered
-def nancumprod(a: ArrayLike, /, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+def nancumprod(
+    a: ArrayLike, /, axis: int | None = None, *, dtype: DType | None = None, out: None = None,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Running product along an axis (of the flattened array if None), in which NaN counts as 1.
+
+    Args:
+        dtype: to multiply in, by default the array's. out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.nancumprod(smelt.array([2.0, float("nan"), 3.0]))
     array([2, 2, 6], dtype=float32)
     """
     check_stream(stream)
-    return cumprod(_without(as_array(a), 1), axis)
+    no_out("nancumprod", out)
+    return cumprod(_without(as_array(a), 1), axis, dtype=dtype)

@@ -33,7 +33,8 @@ def pad(
     Args:
         pad_width: one int for all sides, a pair (before, behind) for all axes, or a pair for each axis.
         mode: "constant"; "edge" repeats the outermost element; "reflect" and "symmetric" mirror, without
-            and with the outermost element, again and again where a side is wider than the axis.
+            and with the outermost element, "wrap" begins again at the other end; again and again where a side is
+            wider than the axis.
         constant_values: the scalar to add in mode "constant".
 
     Raises:
@@ -47,7 +48,7 @@ def pad(
     check_stream(stream)
     x = as_array(a)
     widths = _pad_widths(x, pad_width)
-    word("pad", "mode", mode, "constant", "edge", "reflect", "symmetric")
+    word("pad", "mode", mode, "constant", "edge", "reflect", "symmetric", "wrap")
     if mode == "constant":
         value = constant_values if isinstance(constant_values, array) else as_array(constant_values, x.dtype)
         if value.size != 1:
@@ -70,19 +71,23 @@ def _pad_axis(x: array, axis: int, low: int, high: int, mode: str) -> array:
             shape[axis] = width
             parts.append([broadcast_to_shape(piece(x, axis, at, at + 1), tuple(shape))] if width else [])
         return joined([*parts[0], x, *parts[1]], axis)
+    if mode == "wrap":
+        if max(low, high) > d:
+            return _pad_periodically(x, x, axis, low, high)
+        front = [piece(x, axis, d - low, d)] if low else []
+        return joined([*front, x, *([piece(x, axis, 0, high)] if high else [])], axis)
     skip = 1 if mode == "reflect" and d > 1 else 0
-    if max(low, high) > d - skip:
-        return _pad_periodically(x, axis, low, high, skip)
+    if max(low, high) > d - skip:  # x and its image, again and again
+        period = joined([x, reversed_along(piece(x, axis, skip, d - skip), (axis,))], axis) if d > 1 else x
+        return _pad_periodically(x, period, axis, low, high)
     front = [reversed_along(piece(x, axis, skip, skip + low), (axis,))] if low else []
     back = [reversed_along(piece(x, axis, d - skip - high, d - skip), (axis,))] if high else []
     return joined([*front, x, *back], axis)
 
 
-def _pad_periodically(x: array, axis: int, low: int, high: int, skip: int) -> array:
-    """Mirror images of mirror images: x and its image, again and again. A vector may be shorter than its padding."""
-    d = x.shape[axis]
-    period = joined([x, reversed_along(piece(x, axis, skip, d - skip), (axis,))], axis) if d > 1 else x
-    size = period.shape[axis]
+def _pad_periodically(x: array, period: array, axis: int, low: int, high: int) -> array:
+    """A period that begins with x, again and again. A vector may be shorter than its padding."""
+    d, size = x.shape[axis], period.shape[axis]
     before = -(-low // size) * size  # whole periods
     count = (before + d + high + size - 1) // size
     left, right = x.shape[:axis], x.shape[axis + 1 :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import os
 import threading
@@ -46,6 +45,7 @@ from .graph import (
     state,
 )
 from .no_values import no_value
+from .silent import silently
 
 if TYPE_CHECKING:
 
@@ -112,9 +112,9 @@ def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
     runs it by itself says where it was called."""
     try:
         if structure is None:
-            _run_silently(found)
+            silently(found.run)
         else:
-            structure.run_ops(functools.partial(_run_silently, found))
+            structure.run_ops(functools.partial(silently, found.run))
     except SmeltError:
         if any(node.op is COMPILED for node in found.order()):
             return False
@@ -177,34 +177,6 @@ class _Request(NamedTuple):
     refs: list[Ref]
     known: _Known | None
     tight: bool
-
-
-class _Silence(threading.local):
-    """Where NumPy is silent about what IEEE arithmetic does, in this thread."""
-
-    context: contextvars.Context | None = None
-
-
-_silence = _Silence()
-#: Before NumPy 2 its error state was no context variable.
-_HAS_CONTEXT = int(np.__version__.split(".")[0]) >= 2
-
-
-def _run_silently(found: Plan) -> None:
-    """Run a plan under ``np.errstate(all="ignore")``, at a tenth of what that costs."""
-    context = _silence.context
-    if context is None and _HAS_CONTEXT:
-        context = contextvars.Context()
-        context.run(np.seterr, all="ignore")
-    if context is None:
-        with np.errstate(all="ignore"):
-            found.run()
-        return
-    _silence.context = None  # what runs inside of it, a destructor perhaps, takes another
-    try:
-        context.run(found.run)
-    finally:
-        _silence.context = context
 
 
 class _Evaluation:

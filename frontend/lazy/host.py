@@ -31,6 +31,7 @@ from smelt.runtime import Buffer
 from .arguments import sequence
 from .dlpack import imported, producer
 from .graph import Handle
+from .silent import silently
 from .weak import exact_number
 
 #: What an object has that stands for an array.
@@ -239,7 +240,8 @@ def _host_of(given: Any, val: Any, dtype: DType | None = None) -> np.ndarray:
     """What NumPy makes of something that is no array of its own; `given` is what the user has for it."""
     try:
         if dtype is not None:
-            return np.asarray(val, dtype.numpy)
+            with np.errstate(all="ignore"):
+                return np.asarray(val, dtype.numpy)
         return np.asarray(val) if _has(val, "__array__") or not _has(val, "__dlpack__") else imported(val)
     except SmeltError:
         raise
@@ -262,7 +264,7 @@ def of_numbers(val: list[Any] | tuple[Any, ...]) -> Buffer | None:
         target = dtypes.int32
     else:
         return None
-    return _copied(np.array(val, target.numpy), target)
+    return _copied(silently(np.array, val, target.numpy), target)
 
 
 _FLOATS, _INTEGERS = {float}, {int}

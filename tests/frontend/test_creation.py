@@ -263,3 +263,12 @@ def test_a_float_becomes_an_integer_the_same_way_everywhere(dtype, value):
         smelt.vmap(lambda x: smelt.full((), value, dtype) + x)(zeros)[0],
     ):
         assert (found.dtype, found.item()) == (dtype, want)
+
+
+@pytest.mark.parametrize("val", [[1e308], [[1e308, -1e308]], (1e308, 2), [1e308 + 1j], 1e308], ids=repr)
+def test_numbers_beyond_float32_are_infinities_without_a_warning(val):
+    """NumPy's warnings are errors in many programs' tests."""
+    with np.errstate(all="raise"):
+        assert np.isinf(np.asarray(smelt.array(val)).real.flat[0])
+        assert smelt.array(val, dtype=smelt.complex128).abs().flatten()[0].item() == 1e308
+        assert smelt.isinf(smelt.array(val, dtype=smelt.complex64)).any().item()

@@ -11,13 +11,15 @@ import smelt
 from smelt.ir.errors import AttributeValueError, ShapeError
 from tests.frontend.checks import check_gradient, exact, same
 
-MODES = ("constant", "edge", "reflect", "symmetric")
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def source(i: int, size: int, mode: str) -> int:
     """Where element i of an axis comes from that goes on on both sides."""
     if mode == "edge" or size == 1:
         return min(max(i, 0), size - 1)
+    if mode == "wrap":
+        return i % size
     period = 2 * size - 2 if mode == "reflect" else 2 * size
     at = i % period
     return at if at < size else (period if mode == "reflect" else period - 1) - at
@@ -80,4 +82,4 @@ def test_wide_padding_of_few_elements_is_a_small_program() -> None:
 
 def test_other_modes_are_refused() -> None:
     with pytest.raises(AttributeValueError, match=r"mode must be.*test_padding\.py"):
-        smelt.pad(smelt.ones(3), 1, "wrap")
+        smelt.pad(smelt.ones(3), 1, "wrapped")

@@ -225,6 +225,15 @@ def test_nan_reductions(name: str, dtype: str) -> None:
         same(getattr(smelt, name)(exact(wide.real), 0, correction=1), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nancumsum", "nancumprod"])
+def test_sums_and_products_without_nan_in_another_dtype(name):
+    host = np.array([[100.0, np.nan, 3.0], [100.0, 7.0, np.nan]], np.float16)
+    for dtype in (np.float32, np.int64):
+        wanted = getattr(np, name)(np.nan_to_num(host, nan=float("prod" in name)).astype(dtype), 1)
+        found = getattr(smelt, name)(exact(host), axis=1, dtype=getattr(smelt, np.dtype(dtype).name))
+        same(found, wanted, rtol=0)
+
+
 @pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"])
 def test_nan_reductions_of_infinities(name: str) -> None:
     """An infinity is a number: what it makes a NaN of stays one, as NumPy has it."""

@@ -21,13 +21,13 @@ def executed(monkeypatch):
     """The names of the ops that run op by op."""
     names: list[str] = []
 
-    run = evaluate._run_silently
+    silently = evaluate.silently
 
-    def spy(found):
-        names.extend([node.op.name for node in found.order()])
-        run(found)
+    def spy(run):
+        names.extend([node.op.name for node in run.__self__.order()])
+        silently(run)
 
-    monkeypatch.setattr(evaluate, "_run_silently", spy)
+    monkeypatch.setattr(evaluate, "silently", spy)
     return names
 
 
