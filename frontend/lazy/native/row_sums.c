@@ -48,7 +48,8 @@ PyObject *row_sums(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*w*inn:row_sums", &x, &out, &kind, &n, &columns))
         return NULL;
     const int is_complex = kind == 2;
-    const Py_ssize_t size = x.itemsize >> is_complex, outer = columns > 0 && size > 0 ? out.len / (columns * x.itemsize) : 0;
+    const Py_ssize_t size = x.itemsize >> is_complex;
+    const Py_ssize_t outer = columns > 0 && size > 0 ? out.len / (columns * x.itemsize) : 0;
     const int fits = kind >= 0 && kind <= 2 && (size == 4 || size == 8) && n >= 1 && columns >= 1 &&
                      columns <= MOST_COLUMNS && (columns > 1 || n > 1) && x.len == outer * n * columns * x.itemsize &&
                      out.len == outer * columns * x.itemsize;
