@@ -31,7 +31,7 @@ def convert(x: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """
     wide, half = (x.dtype, dtype) if x.dtype.itemsize == 4 else (dtype, x.dtype)
     run = loops.convert_halves
-    if run is None or x.size < LEAST or wide != np.float32 or not is_half(half):
+    if run is None or x.size < LEAST or wide != np.float32 or not is_half(half) or not half.isnative:
         return x.astype(dtype)
     repeats = [step == 0 and n > 1 for step, n in zip(x.strides, x.shape)]
     if any(repeats):  # elements that are repeated are converted once

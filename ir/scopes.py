@@ -242,7 +242,7 @@ def guard_erase() -> None:
             for use in result.uses:
                 where = place(operation.location)
                 raise IRError(f"{operation.name} cannot be erased: {use.owner.name} still reads its results{where}")
-        if _keeping.scopes:
+        if _keeping.scopes is not None:
             changed(operation)
         name = operation.name
         if name == "builtin.module" and operation.parent is None:

@@ -163,3 +163,4 @@ def _emitted(
                 operands = [made[graph.find(c)] for c in node.operands]
                 made[of] = leaves[node.key] if node.op is None else b.emit(node.op, operands, graph.attrs[node.key])[0]
         end.operands[i] = made[graph.find(classes[value])].mlir
+    function.scope.changed()

@@ -44,6 +44,15 @@ def test_strides_and_sizes(dtype: dtypes.DType) -> None:
         np.testing.assert_array_equal(halves.convert(found, dtype.numpy), given, strict=True)
 
 
+def test_the_other_byte_order() -> None:
+    x = np.linspace(-3, 3, 2000)
+    for given, wanted in (("<f4", ">f2"), (">f2", "<f4"), (">f4", "<f2"), ("<f2", ">f4")):
+        a, dtype = x.astype(given), np.dtype(wanted)
+        np.testing.assert_array_equal(halves.convert(a, dtype), a.astype(dtype), strict=True)
+    half = x.astype(">f2")
+    np.testing.assert_array_equal(np.array(smelt.array(half, smelt.float32)), half.astype(np.float32), strict=True)
+
+
 @HALVES
 def test_functions_have_the_same_bits(dtype: dtypes.DType) -> None:
     rng = np.random.default_rng(0)

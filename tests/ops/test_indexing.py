@@ -266,7 +266,8 @@ def test_rows_that_do_not_fit_are_refused() -> None:
     assert loops.write_rows is not None
     loops.write_rows(x, rows, places, 3, "f", 4, 1)
     np.testing.assert_array_equal(x.sum(1), [3, 0, 0, 0])
-    for changed in ({1: rows[:1]}, {2: places[:1]}, {3: 0}, {3: 5}, {4: "b"}, {5: 3}, {5: -4}, {6: 5}, {6: -1}):
+    changes = ({1: rows[:1]}, {2: places[:1]}, {3: 0}, {3: 5}, {3: 2**62}, {4: "b"}, {5: 3}, {5: -4}, {6: 5}, {6: -1})
+    for changed in changes:
         given = [changed.get(i, v) for i, v in enumerate((x, rows, places, 3, "f", 4, 1))]
         with pytest.raises(ValueError):
             loops.write_rows(*given)

@@ -59,6 +59,11 @@ def test_what_does_not_fit_is_refused() -> None:
             loops.row_sums(x, out[:count], 1, *sizes)
     with pytest.raises(ValueError, match="takes rows"):
         loops.row_sums(x.astype(np.float16), out, 1, 2, 1)
+    for kind, *sizes in ((1, 2**62, 1), (1, 2**61, 2), (1, 2, 2**62), (3, 2, 1), (-1, 2, 1), (2, 2, 1)):
+        with pytest.raises(ValueError, match="takes rows"):  # products of these overflow, or are of no type
+            loops.row_sums(x[:0], out[:4], kind, *sizes)
+    with pytest.raises(ValueError, match="takes rows"):
+        loops.row_sums(x[:8], np.zeros(2), 1, 2, 1)
     assert reduce._row_sums(x[::2], (1,)) is None
 
 

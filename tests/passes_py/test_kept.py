@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir import mlir, reading, scopes, text
-from smelt.ir.builder import Builder, Function, Value, function_named, functions, kept_function, read_function
+from smelt.ir import dtypes, mlir, reading, scopes, text
+from smelt.ir.aval import Aval
+from smelt.ir.builder import (
+    Builder,
+    Function,
+    Value,
+    function_named,
+    functions,
+    kept_function,
+    new_function,
+    read_function,
+)
 from smelt.passes import Pipeline
 from smelt.passes.driver import Instrumentation
 from smelt.passes.rewrite import has_body
@@ -70,6 +80,22 @@ def module_of(function: Callable[..., Any]) -> Any:
 @pytest.mark.parametrize("device", ["cpu", "metal:sim"])
 def test_after_each_pass_it_is_what_would_be_read(number: int, device: str) -> None:
     smelt.default_pipeline(device).run(module_of(PROGRAMS[number]), Instrumentation(on_pass=check))
+
+
+def test_what_is_returned_now_is_kept() -> None:
+    module = module_of(lambda x, w: smelt.log(smelt.exp(x)))
+    Pipeline.parse("cse,saturate,dce").run(module, Instrumentation(on_pass=check))
+    assert not function_named(module).ops
+
+
+def test_what_is_erased_while_nothing_is_kept() -> None:
+    module = module_of(lambda x, w: smelt.exp(x))
+    with mlir.lock, scopes.keeping():
+        operation, (x,), b = new_function(module, "made", [Aval((4,), dtypes.float32)], [Aval((4,), dtypes.float32)])
+        gone, stays = b.sin(x).mlir.owner, b.cos(x)
+        gone.erase()
+        b.return_([stays])
+        assert [op.name for op in read_function(operation).ops] == ["cos"]
 
 
 def test_the_text_does_not_depend_on_it() -> None:

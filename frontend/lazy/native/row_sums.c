@@ -48,10 +48,13 @@ PyObject *row_sums(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*w*inn:row_sums", &x, &out, &kind, &n, &columns))
         return NULL;
     const int is_complex = kind == 2;
-    const Py_ssize_t size = x.itemsize >> is_complex, outer = columns > 0 && size > 0 ? out.len / (columns * x.itemsize) : 0;
-    const int fits = kind >= 0 && kind <= 2 && (size == 4 || size == 8) && n >= 1 && columns >= 1 &&
-                     columns <= MOST_COLUMNS && (columns > 1 || n > 1) && x.len == outer * n * columns * x.itemsize &&
-                     out.len == outer * columns * x.itemsize;
+    const Py_ssize_t size = x.itemsize >> is_complex;
+    int fits = kind >= 0 && kind <= 2 && (size == 4 || size == 8) && out.itemsize == x.itemsize && n >= 1 &&
+               columns >= 1 && columns <= MOST_COLUMNS && (columns > 1 || n > 1);
+    const Py_ssize_t line = fits ? columns * x.itemsize : 1, outer = out.len / line, lines = x.len / line;
+    /* A product of sizes might overflow. */
+    fits = fits && out.len % line == 0 && x.len % line == 0 &&
+           (outer ? lines % outer == 0 && lines / outer == n : lines == 0);
     if (fits) {
         Py_BEGIN_ALLOW_THREADS
         (kind ? size == 4 ? sum_float : sum_double : size == 4 ? sum_uint32_t : sum_uint64_t)(

@@ -67,8 +67,9 @@ PyObject *write_rows(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "w*y*y*nCni:write_rows", &out, &updates, &places, &width, &kind, &size, &mode))
         return NULL;
     const Combine combine = mode == SET ? NULL : combine_of(kind, size);
-    const Py_ssize_t count = places.len / (Py_ssize_t)sizeof(int64_t), row = width > 0 && size > 0 ? width * size : 1;
-    if (mode < SET || mode > MIN || width < 1 || size < 1 || (mode != SET && combine == NULL) || out.len % row ||
+    const int is_row = size > 0 && width > 0 && width <= PY_SSIZE_T_MAX / size;
+    const Py_ssize_t count = places.len / (Py_ssize_t)sizeof(int64_t), row = is_row ? width * size : 1;
+    if (mode < SET || mode > MIN || !is_row || (mode != SET && combine == NULL) || out.len % row ||
         updates.len != count * row)
         PyErr_SetString(PyExc_ValueError, "write_rows: arrays do not fit");
     else {
