@@ -68,6 +68,16 @@ class DrawAlike(Draw):
     def _constant(self, op: Op) -> None:
         self.filled(self.shape, self.r.choice((self.dtype, self.aval(self.pick()).dtype, dtypes.bool_)))
 
+    def _reshape(self, op: Op) -> None:
+        """Often two axes beside each other as one."""
+        i = self.pick()
+        shape = self.aval(i).shape
+        if len(shape) < 2 or self.r.random() < 0.5:
+            return super()._reshape(op)
+        axis = self.r.randrange(len(shape) - 1)
+        self.step(op, [i], {"shape": (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])})
+        return None
+
     def _slice(self, op: Op) -> None:
         """Often all but the ends of axes, or a part of one axis."""
         i = self.pick()
