@@ -23,8 +23,8 @@ def begin(device: Device) -> None:
             return
         # No daemon: a process must not end in the middle of what a driver does.
         thread = _threads[device.name] = threading.Thread(target=_work, args=(device,), name="smelt-warm")
-    with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter ends
-        thread.start()
+        with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter ends
+            thread.start()
 
 
 def _work(device: Device) -> None:

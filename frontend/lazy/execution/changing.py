@@ -44,11 +44,10 @@ class Met:
         may_have_program: whether one of them may have a program, in this process or on disk.
     """
 
-    __slots__ = ("_is_near", "is_on_device", "least", "may_have_program", "spent")
+    __slots__ = ("is_on_device", "least", "may_have_program", "spent")
 
     def __init__(self) -> None:
         self.spent, self.least, self.is_on_device, self.may_have_program = 0.0, float("inf"), False, True
-        self._is_near = False  #: the device has been told to get ready
 
     def took(self, seconds: float) -> None:
         """One of them has run on the host."""
@@ -58,17 +57,14 @@ class Met:
     def moves(self, order: Sequence[Node], device: Device) -> bool:
         """Whether they had better run on the device from now on. `order`: one of them."""
         expected = self.least if self.spent else tiers.op_by_op_seconds(order)
-        taken = self.spent + expected
-        if not self._is_near and taken >= READY and self._pays(expected, order):
-            self._is_near = True
+        taken, limit = self.spent + expected, PATIENCE if is_loaded(device) else FIRST
+        if taken < min(READY, limit) or expected < OP * tiers.count(order) or work(order) < settings.small_work:
+            return self.is_on_device
+        if taken >= limit:
+            self.is_on_device = True
+        else:
             warming.begin(device)
-        if taken >= (PATIENCE if is_loaded(device) else FIRST):
-            self.is_on_device = self._pays(expected, order)
         return self.is_on_device
-
-    @staticmethod
-    def _pays(expected: float, order: Sequence[Node]) -> bool:
-        return expected >= OP * tiers.count(order) and work(order) >= settings.small_work
 
 
 class Timed:

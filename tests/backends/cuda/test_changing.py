@@ -255,7 +255,8 @@ def test_a_plan_that_takes_too_much_memory_is_a_program(way: str, monkeypatch: p
         raise OutOfMemoryError("the GPU could not allocate")
 
     monkeypatch.setattr(device_plan.DevicePlan, "run", out_of_memory)
-    function, w = WAYS[way](lambda *args: layer(*args)), numbers(16, 16)  # one that no other way has compiled
+    # A function and sizes that no other way has compiled.
+    function, w = WAYS[way](lambda *args: layer(*args)), numbers(16, 17 + list(WAYS).index(way))
     weights = on_device(w)
     for rows in (3, 4, 4, 5):
         x = numbers(rows, 16)
