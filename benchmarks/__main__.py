@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import statistics
 import sys
 from pathlib import Path
@@ -162,7 +163,7 @@ def main(argv: list[str] | None = None) -> None:
     for name in options.rivals:
         workers[name] = Worker(name, options.rival_python)
     for name in list(workers):
-        reply = workers[name].ask({}) if os.path.exists(workers[name].python) else {"error": "absent"}
+        reply = workers[name].ask({}) if shutil.which(workers[name].python) else {"error": "absent"}
         if "version" in reply:
             versions["numpy" if name == "least" else name] = reply["version"]
         else:
