@@ -1,27 +1,32 @@
-"""NumPy's BLAS: matrix products, small ones on the calling thread alone, and LAPACK's functions by name.
+"""NumPy's BLAS: matrix products, by the calling thread and by threads of smelt's, and LAPACK's functions by name.
 
 NumPy's BLAS shares a product with threads of its own as soon as it has a few hundred thousand multiplications, and
-these wait for each other, and for the next product, in loops. Where other processes use the cores a product of some
-microseconds then takes as long as the system lets those run: milliseconds. So the library is told to use one thread
-while it computes a small product.
+these wait for each other, and for the next product, in loops that last for tens of milliseconds. Meanwhile kernels find
+no free core, and where other processes use the cores a product of some microseconds takes as long as the system lets
+those run. So the library is told to use one thread, and large products are cut into parts, whose threads sleep when
+they are done (`host_threads`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .host_threads import WORTH, share
 from .locks import gate
 
 #: OpenBLAS uses one thread for products of up to so many multiplications by itself.
 ALONE = 1 << 18
-#: Products of up to so many are computed by one thread: some hundred microseconds, of which threads save a part.
-SMALL = 1 << 24
+#: Seconds that a thread takes for a multiplication of float32, about; those of numbers of more bytes take longer.
+MULTIPLICATION = 3e-11
+#: Parts of a product, at most; their rows and columns are multiples of a number, for the library's kernels.
+PARTS, BLOCK = 16, 64
 #: Rows and columns of matrices that are factored by one thread. LAPACK's steps are many small products: up to here two
 #: threads save little, and burn several times the time in waiting for each other.
 FACTORED_ALONE = 640
@@ -84,13 +89,63 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``np.matmul(x, y)``; where that is small, by one thread.
+    """``np.matmul(x, y)``; of floats and complex numbers by threads of smelt's, as many as the work is worth.
 
-    Where the user changes the number of the library's threads during a small product, which number stays is a matter
-    of chance. Threads of smelt do not disturb each other: who finds one thread changes nothing.
+    Where the user changes the number of the library's threads meanwhile, which number stays is a matter of chance.
+    Threads of smelt do not disturb each other: who finds one thread changes nothing.
     """
-    small = x.dtype.kind in "fc" and x.size * (y.shape[-1] if y.ndim > 1 else 1) <= SMALL
-    return alone(lambda: np.matmul(x, y)) if small else np.matmul(x, y)
+    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+        return np.matmul(x, y)
+    return alone(lambda: _shared(x, y))
+
+
+def _shared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``np.matmul(x, y)``, whose matrices, if there are many, or else rows or columns are divided among threads."""
+    if x.ndim == 1 or y.ndim == 1:
+        if x.ndim == y.ndim:
+            return np.matmul(x, y)
+        return _shared(x[None], y)[..., 0, :] if x.ndim == 1 else _shared(x, y[:, None])[..., 0]
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    out = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y))
+    seconds = out.size * x.shape[-1] * MULTIPLICATION * (x.dtype.itemsize / 4)
+    parts = min(PARTS, int(seconds / WORTH))
+    axis = next((a for a, n in enumerate(batch) if n >= parts), None)
+    if parts < 2:
+        np.matmul(x, y, out=out)
+    elif axis is not None:
+        lhs, rhs = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
+        before = (slice(None),) * axis
+
+        def matrices(at: slice) -> None:
+            np.matmul(lhs[(*before, at)], rhs[(*before, at)], out=out[(*before, at)])
+
+        share(batch[axis], seconds, matrices)
+    else:
+        cells = list(itertools.product(*_grid(x.shape[-2], y.shape[-1], parts)))
+
+        def rectangles(at: slice) -> None:
+            for rows, columns in cells[at]:
+                np.matmul(x[..., rows, :], y[..., columns], out=out[..., rows, columns])
+
+        share(len(cells), seconds, rectangles)
+    return out
+
+
+def _grid(rows: int, columns: int, parts: int) -> tuple[list[slice], list[slice]]:
+    """Ranges of rows and of columns that cut a matrix into about so many parts, nearly squares. They depend on nothing
+    else, so that products have the same bits with any number of threads."""
+    down, across = 1, 1
+    while down * across < parts and max(rows / down, columns / across) >= 2 * BLOCK:
+        if rows / down >= columns / across:
+            down *= 2
+        else:
+            across *= 2
+    return _ranges(rows, down), _ranges(columns, across)
+
+
+def _ranges(extent: int, count: int) -> list[slice]:
+    bounds = [extent * i // count // BLOCK * BLOCK for i in range(count)]
+    return [slice(*ends) for ends in itertools.pairwise([*bounds, extent])]
 
 
 def alone(call: Callable[[], R]) -> R:
