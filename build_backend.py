@@ -58,11 +58,12 @@ def link() -> str:
     return os.path.dirname(PACKAGE)
 
 
-#: Modules in C, and the folders of their sources; as in pyproject.toml.
+#: Modules in C, and their sources or the folders of these; as in pyproject.toml.
 NATIVE = {
     "_core": os.path.join("frontend", "lazy", "native"),
-    "_counted": "backends",
-    "_entry": os.path.join("backends", "cpu"),
+    "_counted": os.path.join("backends", "counted.c"),
+    "_entry": os.path.join("backends", "cpu", "entry.c"),
+    "_team": os.path.join("backends", "cpu", "team.c"),
 }
 
 
@@ -74,8 +75,9 @@ def build_core() -> None:
     before = os.getcwd()
     os.chdir(ROOT)  # setuptools wants relative paths
     try:
-        for name, folder in NATIVE.items():
-            files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith((".c", ".h")))
+        for name, path in NATIVE.items():
+            names = [os.path.join(path, f) for f in os.listdir(path)] if os.path.isdir(path) else [path]
+            files = sorted(f for f in names if f.endswith((".c", ".h")))
             made = os.path.join(PACKAGE, f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}")
             newest = max(os.path.getmtime(file) for file in files)
             if not os.path.exists(made) or os.path.getmtime(made) <= newest:

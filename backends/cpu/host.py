@@ -46,7 +46,7 @@ class Sequence:
         self.keep_lock, self.asks = keep_lock, asks
         self.unforked = unforked and not keep_lock  # with Python's lock no other thread forks meanwhile
         # Python's threads each have their gate, which who waits for them must not keep from them.
-        self._launch = locks.unforked(team.launch) if self.unforked and not team.renewable else team.launch
+        self._launch = locks.unforked(team.launch) if self.unforked and not team.in_python else team.launch
         self._local = threading.local()
 
     def frame(self) -> Any:

@@ -18,6 +18,7 @@ from .checks import Checks
 from .description import EntryStep, HostStep, KernelCost, ProgramDescription
 from .entry import Run, entry
 from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
+from .pace import Pace
 
 #: Kernels without sizes run on the calling thread where there is less work: a fraction of a millisecond.
 ALONE = 1 << 20
@@ -92,8 +93,8 @@ class Program:
         self.has_long = description.has_long
         self.is_checked = description.is_checked
         self._parallel = description.parallel
-        self._pace = threads.Pace(description.work)
-        self._paces: dict[int, threads.Pace] = {}  #: of kernels without sizes, by how many bits their work has
+        self._pace = Pace(description.work, self.team.elastic)
+        self._paces: dict[int, Pace] = {}  #: of kernels without sizes, by how many bits their work has
         self._as_text = as_text
         self._checks = Checks(description.sites) if description.is_checked else None
         symbols = Symbols(self.team, self.has_long, self._checks)
@@ -148,10 +149,10 @@ class Program:
                 self._main.execute(frame, arena_address, count * self.team.shares)
             else:
                 start = perf_counter()
-                by_team = self._pace.wants_team(start)
-                self._main.execute(frame, arena_address, count * self.team.shares if by_team else 1)
+                members = self._pace.members(count)
+                self._main.execute(frame, arena_address, members * self.team.shares if members > 1 else 1)
                 end = perf_counter()
-                self._pace.ran(by_team, end - start, end, count)
+                self._pace.ran(members, end - start, end)
         finally:  # also after an error of a step on the host: what kernels before it reported belongs to this run
             if self.has_long:
                 interrupts.raise_pending()
@@ -162,11 +163,12 @@ class Program:
         """Run a kernel without sizes; see `Executable.run_at`."""
         frame = self._main.frame()
         values = frame[0]
-        members = 1 if work < ALONE else threads.available_threads(self.team)
+        most = members = 1 if work < ALONE else threads.available_threads(self.team)
         start = perf_counter()
-        pace = self._paces.setdefault(work.bit_length(), threads.Pace()) if members > 1 else None
-        by_team = pace is not None and (settings.num_threads > 0 or pace.wants_team(start))
-        count = members * self.team.shares if by_team else 1
+        pace = self._paces.setdefault(work.bit_length(), Pace(0.0, self.team.elastic)) if most > 1 else None
+        if pace is not None and not settings.num_threads:
+            members = pace.members(most)
+        count = members * self.team.shares if members > 1 else 1
         found = lines(count)
         operands = len(self.arguments) - len(found)
         for i, address in enumerate((*addresses[:operands], *found, *addresses[operands:]), TABLE):
@@ -175,7 +177,7 @@ class Program:
             self._main.execute(frame, 0, count)
             if pace is not None:
                 end = perf_counter()
-                pace.ran(by_team, end - start, end, members)
+                pace.ran(members, end - start, end)
         finally:
             if self._checks is not None:
                 self._checks.raise_found()

@@ -1,16 +1,15 @@
 """Threads that run a program together.
 
-Three teams, the first that this machine has is used: libgomp's pool, Grand Central Dispatch, Python
-threads. All are reached through ctypes, which releases Python's lock. Members of a libgomp team run at
+Four teams, the first that this machine has is used: a pool of smelt's in C (`team.c`), libgomp's pool, Grand Central
+Dispatch, Python threads. All are reached through ctypes, which releases Python's lock. Members of the first two run at
 the same time, so they go through a whole program with barriers between kernels; the others may run
 one after the other, so there every kernel is a launch of its own.
 
-In a child process after fork all threads but one are gone. There Python's threads are made anew; the other two teams
-cannot be, so programs run on the calling thread.
+In a child process after fork all threads but one are gone. There smelt's pool and Python's threads are made anew; the
+other two teams cannot be, so programs run on the calling thread.
 
 Other processes use cores, too. So who waits looks for a fraction of a millisecond and then sleeps, which lets a member
-run that has lost its core; and a short program that its team takes longer for than the calling thread alone is run by
-that alone, for a while (`Pace`).
+run that has lost its core; and how many members a program has is what it runs quickest with (`Pace`).
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.ir import locks
 from smelt.ir.host_threads import allowed_threads
+from smelt.ir.settings import settings
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -39,11 +39,16 @@ class Team:
             Else each takes the next number from a counter.
         shares: into how many parts each thread's work is cut.
         renewable: whether there are threads in a child process after fork, too.
+        elastic: whether runs of different sizes may follow each other: a team that ends and makes threads each time
+            takes longer for it than most programs take.
+        in_python: whether members call the function through Python.
     """
 
     together = False
     shares = 1
     renewable = False
+    elastic = False
+    in_python = False
 
     def launch(self, call: Callable[[int], None], address: int, table: int, count: int) -> None:
         """Run the function at `address` (as a Python callable: `call`) on `table` `count` times."""
@@ -52,6 +57,23 @@ class Team:
     def symbols(self) -> dict[str, int]:
         """Addresses of what compiled programs call."""
         return {}
+
+
+class Native(Team):
+    """smelt's own pool. Programs that run at the same time share its threads, so a team may be smaller than asked for."""
+
+    together = renewable = elastic = True
+
+    def __init__(self, functions: tuple[int, int, int, int]):
+        run, *asked = functions
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)(run)
+        self._symbols = dict(zip(("GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads"), asked))
+
+    def launch(self, call, address, table, count):
+        self._run(address, table, count)
+
+    def symbols(self):
+        return self._symbols
 
 
 class OpenMP(Team):
@@ -98,7 +120,7 @@ class Dispatch(Team):
 class PythonThreads(Team):
     """A pool of Python threads: works everywhere."""
 
-    renewable = True
+    renewable = in_python = True
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
@@ -171,6 +193,15 @@ _LOOKS = "10000"
 _WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
+def _native() -> Team | None:
+    if settings.__dict__.get("core") == "python":
+        return None
+    try:
+        return Native(importlib.import_module("smelt._team").functions())
+    except ImportError:
+        return None
+
+
 def _load_openmp(name: str) -> Any:
     """libgomp, which reads how its threads wait from the environment, once: when it is loaded."""
     if any(variable in os.environ for variable in _WAITING):
@@ -212,7 +243,7 @@ def _dispatch() -> Team | None:
 @functools.cache
 def team() -> Team:
     """The best team of this machine."""
-    return locks.whole(lambda: _openmp() or _dispatch() or PythonThreads())
+    return locks.whole(lambda: _native() or _openmp() or _dispatch() or PythonThreads())
 
 
 class _State:
@@ -232,92 +263,3 @@ def available_threads(users: Team | None = None) -> int:
     if _State.forked and not (users or team()).renewable:
         return 1
     return allowed_threads()
-
-
-class Pace:
-    """Whether a team or the calling thread alone runs a short program, as its runs went.
-
-    Members of a team wait for each other. Where one has lost its core to another process all wait, and the calling
-    thread alone is quicker. So when runs of the team get longer, one run is tried alone; if that is quicker the next
-    ones are alone, too, until the team is tried again. What tries cost is a small part of the time between them.
-
-    Several threads may use it at once; a lost update costs a try.
-
-    Args:
-        work: of the program, in bytes moved, where it is known.
-    """
-
-    __slots__ = (
-        "_alone", "_best", "_expected", "_is_alone", "_next_try", "_patience", "_recent", "_runs", "_spent", "_team",
-        "_tries",
-    )  # fmt: skip
-
-    #: Seconds until the next try, at least; and by how much they are more than what the last one lost.
-    PAUSE, SHARE = 0.005, 50
-    #: A try alone may take so many seconds; longer programs are tried when the team has run `SHARE` times as long as a
-    #: try can lose, and after a try that has lost `RARER` times as seldom.
-    LONGEST_TRY = 0.02
-    RARER = 4
-    #: The first try: of a program that met a busy machine from the beginning.
-    FIRST_TRY = 32
-    #: Bytes that a thread moves in a second, at least. A team that takes longer than this is tried against at once:
-    #: many small kernels, on a machine that has been busy from the beginning.
-    SPEED = 1e9
-    #: Runs and seconds of a try of the team, at least, of which the later half counts: its threads were asleep, and
-    #: where the system wakes them on the caller's core it takes its time to spread them.
-    TEAM_RUNS, TEAM_TIME = 16, 0.016
-    #: A try of the team that has lost so many seconds is over.
-    MOST_LOST = 0.05
-
-    def __init__(self, work: float = 0.0) -> None:
-        self._expected = work / self.SPEED or float("inf")  # what the calling thread alone takes at most
-        self._best = self._recent = float("inf")  # seconds of the team's runs: the shortest, and an average
-        self._alone = float("inf")  # an average of the runs alone
-        self._runs = 0  # of the team
-        self._is_alone = False  # whether runs are alone until the next try
-        self._tries = False  # whether the next run is a try alone
-        self._team: list[float] = []  # the runs of a try of the team
-        self._next_try = 0.0
-        self._spent = 0.0  # by the team, since a try of a long program
-        self._patience = float(self.SHARE)
-
-    def wants_team(self, now: float) -> bool:
-        """Who is to run the program now, at a time in seconds."""
-        return now >= self._next_try if self._is_alone else not self._tries
-
-    def ran(self, by_team: bool, seconds: float, now: float, members: int) -> None:
-        """What the run took that ends now."""
-        if by_team and self._is_alone:
-            runs = self._team
-            runs.append(seconds)
-            is_long = len(runs) >= self.TEAM_RUNS and now >= self._next_try + self.TEAM_TIME
-            if is_long or sum(runs) - len(runs) * self._alone > self.MOST_LOST:
-                later = runs[len(runs) // 2 :]
-                self._team = []
-                self._recent = sum(later) / len(later)
-                self._is_alone = self._recent >= 0.9 * self._alone
-                self._wait(now, sum(runs) - len(runs) * self._alone)
-        elif by_team:
-            self._runs += 1
-            self._best = min(1.01 * self._best, seconds)
-            before = self._recent
-            self._recent = seconds if self._runs <= 2 else before + (min(seconds, 4 * before) - before) / 8
-            slow = self._recent > 1.5 * self._best or (self._runs > 1 and self._best > self._expected)
-            most = min(self._best * members, self._expected)  # that it takes alone
-            if most >= self.LONGEST_TRY:
-                self._spent += seconds
-                self._tries = self._spent >= self._patience * max(most - self._recent, 0.1 * most)
-            elif self._runs == self.FIRST_TRY or (slow and now >= self._next_try):
-                self._tries = True
-        elif self._tries:
-            self._tries = False
-            self._alone = seconds
-            self._is_alone = seconds < 0.9 * self._recent
-            self._spent, self._patience = 0.0, self.SHARE if self._is_alone else self.RARER * self._patience
-            self._wait(now, seconds - self._recent)
-        else:
-            self._alone += (seconds - self._alone) / 4
-
-    def _wait(self, now: float, lost: float) -> None:
-        """Let some time pass until the next try, after one that lost so many seconds."""
-        self._next_try = now + max(self.PAUSE, self.SHARE * lost)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.cpu import threads
+from smelt.backends.cpu.pace import Pace
 from smelt.ir import dtypes, host_threads
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
@@ -193,83 +194,8 @@ def test_after_fork_programs_run_on_the_threads_that_there_can_be(make_team: Any
     process.join(30)
 
 
-class Machine:
-    """Runs a program on a machine whose clock this is: seconds by the team, and alone."""
-
-    def __init__(self, members: int = 2, work: float = 0.0):
-        self.pace, self.members, self.now = threads.Pace(work), members, 1.0
-
-    def run(self, runs: int, team: float, alone: float) -> list[bool]:
-        """Who ran it each time: True for the team."""
-        chosen = []
-        for _ in range(runs):
-            by_team = self.pace.wants_team(self.now)
-            seconds = team if by_team else alone
-            self.now += seconds
-            self.pace.ran(by_team, seconds, self.now, self.members)
-            chosen.append(by_team)
-        return chosen
-
-
-def test_a_team_that_is_quicker_runs_nearly_always() -> None:
-    chosen = Machine().run(10_000, team=1e-4, alone=2e-4)
-    assert chosen.count(False) == 1  # the first try
-
-
-@pytest.mark.parametrize("team", [3e-4, 5e-3])
-def test_a_team_that_waits_for_a_core_makes_way(team: float) -> None:
-    machine = Machine()
-    machine.run(100, team=1e-4, alone=2e-4)
-    busy = machine.run(2000, team=team, alone=2e-4)
-    assert not any(busy[-10:]) or busy.count(True) < 300
-    start = machine.now
-    while not all(machine.run(20, team=1e-4, alone=2e-4)):
-        assert machine.now < start + 10, "the team never came back"
-
-
-def test_a_busy_machine_from_the_beginning() -> None:
-    chosen = Machine().run(5000, team=1e-3, alone=2e-4)
-    assert chosen.count(True) < 500
-
-
-def test_many_small_kernels_on_a_busy_machine() -> None:
-    chosen = Machine(work=4e6).run(200, team=0.1, alone=2e-3)
-    assert chosen.count(True) < 5
-    assert all(Machine(work=4e8).run(20, team=0.1, alone=0.4))  # too long to be tried
-
-
-def test_a_loop_of_many_kernels_whose_work_says_little() -> None:
-    """Its team waits so long that nobody would guess what the calling thread takes: 60 ms, and alone 1."""
-    machine = Machine(work=6.6e7)
-    assert machine.run(400, team=0.06, alone=1e-3).count(True) < 40
-    start = machine.now
-    while not all(machine.run(20, team=5e-4, alone=1e-3)):
-        assert machine.now < start + 30, "the team never came back"
-    for alone in (0.4, 0.2):
-        machine = Machine(work=4e8)
-        machine.run(1000, team=0.1, alone=alone)
-        assert machine.now - 1.0 < 1.05 * 1000 * 0.1, alone
-
-
-def test_tries_cost_little_whatever_the_team() -> None:
-    for members, team, alone in ((2, 1e-4, 2e-4), (16, 1e-4, 1.6e-3), (2, 3e-4, 2e-4), (64, 1e-3, 6e-2)):
-        machine = Machine(members)
-        machine.run(20_000, team, alone)
-        least = 20_000 * min(team, alone)
-        assert machine.now - 1.0 < 1.1 * least + 0.1, (members, team, alone)
-    assert all(Machine(64).run(1000, team=1e-3, alone=6e-2))  # too long to be tried
-
-
-def test_a_team_that_slows_down_now_and_then_stays() -> None:
-    machine = Machine()
-    for _ in range(50):
-        machine.run(40, team=1e-4, alone=2e-4)
-        machine.run(1, team=2e-2, alone=2e-4)
-    assert machine.run(1000, team=1e-4, alone=2e-4).count(False) < 100
-
-
 def test_as_many_threads_as_were_asked_for_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.Pace, "wants_team", lambda self, now: False)
+    monkeypatch.setattr(Pace, "members", lambda self, most: 1)
     aval = Aval((700, 300), f32)
     program = compile_(module_of([aval], many_kernels))
     assert program._parallel

@@ -1,0 +1,282 @@
+/* A team of threads for compiled programs: see `threads.py`, whose `Native` calls what stands here by its addresses.
+
+   Threads wait for work together, for all programs and all callers of a process. A program gets those that have none,
+   at most as many as it asks for: programs that run at the same time share the threads, and none waits for another.
+   Members of a run have numbers from 0, the caller's, and may wait for each other. Who waits looks for a fraction of a
+   millisecond, and then sleeps. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+/* Nanoseconds for which who waits looks: as long as most kernels take. */
+#define LOOKS 150000
+#define MOST 256
+#define LINE 64
+
+typedef struct run Run;
+
+typedef struct {
+    _Alignas(LINE) _Atomic(Run *) run; /* what it works on; NULL: nothing */
+    int number;                        /* as a member of that */
+    _Atomic int sleeps;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+} Worker;
+
+/* A run of a program. It stays allocated, for a member that wakes others may be late. */
+struct run {
+    void (*function)(void *);
+    void *table;
+    int members;
+    Worker *workers[MOST]; /* by their numbers; the caller is none */
+    _Alignas(LINE) _Atomic int arrived;
+    _Alignas(LINE) _Atomic int phase; /* how often all have arrived */
+    _Alignas(LINE) _Atomic int left;  /* members that have not ended, beside the caller */
+    _Atomic int sleepers;
+    pthread_mutex_t mutex;
+    pthread_cond_t moved; /* the phase, or to its end */
+    Run *next;            /* of those that are free */
+};
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static Worker *workers[MOST];
+static int count;
+static Run *free_runs;
+
+static _Thread_local Run *own_run;
+static _Thread_local int own_number;
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Look until a condition holds, for a while; whether it does. */
+#define LOOK(condition)                                                                                                \
+    ({                                                                                                                 \
+        int found = 0;                                                                                                 \
+        for (int64_t end = 0; !(found = (condition));) {                                                               \
+            for (int i = 0; i < 32 && !(condition); i++)                                                               \
+                relax();                                                                                               \
+            int64_t time = now();                                                                                      \
+            if (!end)                                                                                                  \
+                end = time + LOOKS;                                                                                    \
+            else if (time > end)                                                                                       \
+                break;                                                                                                 \
+        }                                                                                                              \
+        found;                                                                                                         \
+    })
+
+/* Wait until a condition holds that another thread makes true before it calls `moved`. */
+#define WAIT(run, condition)                                                                                           \
+    if (!LOOK(condition)) {                                                                                            \
+        pthread_mutex_lock(&(run)->mutex);                                                                             \
+        atomic_fetch_add(&(run)->sleepers, 1);                                                                         \
+        while (!(condition))                                                                                           \
+            pthread_cond_wait(&(run)->moved, &(run)->mutex);                                                           \
+        atomic_fetch_sub(&(run)->sleepers, 1);                                                                         \
+        pthread_mutex_unlock(&(run)->mutex);                                                                           \
+    }
+
+static void moved(Run *run)
+{
+    if (atomic_load(&run->sleepers)) {
+        pthread_mutex_lock(&run->mutex);
+        pthread_cond_broadcast(&run->moved);
+        pthread_mutex_unlock(&run->mutex);
+    }
+}
+
+/* Wake two members of a run if they sleep; these wake the next ones. */
+static void wake_others(Run *run, int number)
+{
+    for (int i = 2 * number + 1; i <= 2 * number + 2 && i < run->members; i++) {
+        Worker *w = run->workers[i];
+        if (atomic_load(&w->sleeps)) {
+            pthread_mutex_lock(&w->mutex);
+            pthread_cond_signal(&w->wake);
+            pthread_mutex_unlock(&w->mutex);
+        }
+    }
+}
+
+static void work(Run *run, int number)
+{
+    Run *outer_run = own_run;
+    int outer_number = own_number;
+    own_run = run, own_number = number;
+    wake_others(run, number);
+    run->function(run->table);
+    own_run = outer_run, own_number = outer_number;
+}
+
+static void *worker_main(void *argument)
+{
+    Worker *w = argument;
+    for (;;) {
+        if (!LOOK(atomic_load(&w->run) != NULL)) {
+            pthread_mutex_lock(&w->mutex);
+            atomic_store(&w->sleeps, 1);
+            while (atomic_load(&w->run) == NULL)
+                pthread_cond_wait(&w->wake, &w->mutex);
+            atomic_store(&w->sleeps, 0);
+            pthread_mutex_unlock(&w->mutex);
+        }
+        Run *run = atomic_load(&w->run);
+        work(run, w->number);
+        atomic_store(&w->run, NULL); /* before the run can end: the next one finds it without work */
+        if (atomic_fetch_sub(&run->left, 1) == 1)
+            moved(run);
+    }
+    return NULL;
+}
+
+/* Another thread, without work; NULL: there are no more. The guard is held. */
+static Worker *started(void)
+{
+    Worker *w = count < MOST - 1 ? aligned_alloc(LINE, sizeof(Worker)) : NULL;
+    if (w == NULL)
+        return NULL;
+    memset(w, 0, sizeof(Worker));
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->wake, NULL);
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all); /* signals are for the threads of the program */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, NULL, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        free(w);
+        return NULL;
+    }
+    pthread_detach(thread);
+    return workers[count++] = w;
+}
+
+static Run *free_run(void)
+{
+    Run *run = free_runs;
+    if (run != NULL) {
+        free_runs = run->next;
+        return run;
+    }
+    run = aligned_alloc(LINE, sizeof(Run));
+    if (run == NULL)
+        return NULL;
+    memset(run, 0, sizeof(Run));
+    pthread_mutex_init(&run->mutex, NULL);
+    pthread_cond_init(&run->moved, NULL);
+    return run;
+}
+
+/* Run a function on a table by up to so many members, of whom the caller is one. There are never more threads than the
+   largest run has asked for. */
+static void run_by_team(void (*function)(void *), void *table, unsigned wanted)
+{
+    int members = 1, most = wanted < MOST ? (int)wanted : MOST;
+    pthread_mutex_lock(&guard);
+    Run *run = free_run();
+    if (run == NULL) { /* no memory: alone, as members that are asked for find none */
+        pthread_mutex_unlock(&guard);
+        Run *outer = own_run;
+        own_run = NULL;
+        function(table);
+        own_run = outer;
+        return;
+    }
+    run->function = function, run->table = table;
+    for (int i = 0; members < most && (i < count || count < most - 1); i++) {
+        Worker *w = i < count ? workers[i] : started();
+        if (w == NULL)
+            break;
+        if (atomic_load(&w->run) == NULL)
+            run->workers[members++] = w;
+    }
+    run->members = members;
+    atomic_store(&run->arrived, 0);
+    atomic_store(&run->left, members - 1);
+    for (int i = 1; i < members; i++) {
+        run->workers[i]->number = i;
+        atomic_store(&run->workers[i]->run, run);
+    }
+    pthread_mutex_unlock(&guard);
+    work(run, 0);
+    WAIT(run, atomic_load(&run->left) == 0);
+    pthread_mutex_lock(&guard);
+    run->next = free_runs;
+    free_runs = run;
+    pthread_mutex_unlock(&guard);
+}
+
+/* Wait until all members of the own run have come here. */
+static void barrier(void)
+{
+    Run *run = own_run;
+    if (run == NULL || run->members == 1)
+        return;
+    int phase = atomic_load(&run->phase);
+    if (atomic_fetch_add(&run->arrived, 1) + 1 == run->members) {
+        atomic_store(&run->arrived, 0);
+        atomic_store(&run->phase, phase + 1);
+        moved(run);
+    } else {
+        WAIT(run, atomic_load(&run->phase) != phase);
+    }
+}
+
+static int member(void)
+{
+    return own_run == NULL ? 0 : own_number;
+}
+
+static int members(void)
+{
+    return own_run == NULL ? 1 : own_run->members;
+}
+
+/* A child process has none of these threads; what they held is never let go. */
+static void forget(void)
+{
+    pthread_mutex_init(&guard, NULL);
+    count = 0;
+    free_runs = NULL;
+    own_run = NULL;
+}
+
+static PyObject *functions(PyObject *self, PyObject *nothing)
+{
+    return Py_BuildValue(
+        "(KKKK)", (unsigned long long)(uintptr_t)run_by_team, (unsigned long long)(uintptr_t)barrier,
+        (unsigned long long)(uintptr_t)member, (unsigned long long)(uintptr_t)members);
+}
+
+static PyMethodDef methods[] = {
+    {"functions", functions, METH_NOARGS,
+     "Addresses: void run(function, table, members), void barrier(), int member(), int members()."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_team", NULL, -1, methods};
+
+PyMODINIT_FUNC PyInit__team(void)
+{
+    if (pthread_atfork(NULL, NULL, forget))
+        return PyErr_NoMemory();
+    return PyModule_Create(&module);
+}
