@@ -4,11 +4,13 @@ The BLAS runs on one thread; the program's threads each take rows (or columns, o
 batch) of the result, so a product needs no other pool of threads and no call of its own.
 
 How a BLAS adds up an element depends on where in the product it stands. So products are cut at the same places
-however many threads there are when the program runs: into a part for each processor.
+however many threads there are when the program runs: into a part for each processor. The parts are rectangles, for each
+call rearranges all that it reads of both operands.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from smelt.ir import dtypes, mlir
@@ -56,10 +58,9 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
         if v.aval.size != form.batch * size:
             raise AssertionError(f"smelt.{op.name}: {form} does not describe {v.aval}")
     over_batch = form.batch >= 8 or (form.batch > 1 and m * n < 64 * 64)
-    over_rows = m >= n
-    extent, grain = (m, 16 if m > 64 else 1) if over_rows else (n, 16)
-    parts = min(processors(), -(-extent // grain))
-    split = Split(form.batch) if over_batch else Split(parts)
+    grains = 16 if m > 64 or n > m else 1, 16
+    down, across = _grid(-(-m // grains[0]), -(-n // grains[1]), m / n, processors())
+    split = Split(form.batch) if over_batch else Split(down * across)
 
     if k.checks is not None:  # what the library is told to do is in the range lo … hi
         hi = k.at_most(hi, split.extent)
@@ -71,22 +72,33 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
         call.product(form, k.const(m, INDEX), k.const(n, INDEX), *matrices(at))
 
     def part(number: Scalar) -> None:
-        first, last = share(k, number, k.const(parts, INDEX), extent, grain)
+        row, column = (k.op(f"arith.{name}", [number, k.const(across, INDEX)], INDEX) for name in ("divui", "remui"))
+        first, last = share(k, row, k.const(down, INDEX), m, grains[0])
+        left, right = share(k, column, k.const(across, INDEX), n, grains[1])
 
         def product(at: Scalar) -> None:
             pa, pb, pc = matrices(at)
-            if over_rows:
-                pa = call.shift(pa, first if form.lhs_layout == "transposed" else first * kk)
-                call.product(form, last - first, k.const(n, INDEX), pa, pb, call.shift(pc, first * n))
-            else:
-                pb = call.shift(pb, first * kk if form.rhs_layout == "transposed" else first)
-                call.product(form, k.const(m, INDEX), last - first, pa, pb, call.shift(pc, first))
+            pa = call.shift(pa, first if form.lhs_layout == "transposed" else first * kk)
+            pb = call.shift(pb, left * kk if form.rhs_layout == "transposed" else left)
+            call.product(form, last - first, right - left, pa, pb, call.shift(pc, first * n + left))
 
         k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product)
 
     k.loop(None, lo, hi, whole if over_batch else part)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, None, split, values)
+
+
+@functools.lru_cache(maxsize=256)
+def _grid(rows: int, columns: int, shape: float, parts: int) -> tuple[int, int]:
+    """How many parts a matrix is cut into, down and across: as many as wanted, if there are units enough, and of those
+    with as many the grid whose parts have the shortest edges.
+
+    Args:
+        rows, columns: how many units there are. shape: rows of the matrix for each column.
+    """
+    found = [(d, min(parts // d, columns)) for d in range(1, min(parts, rows) + 1)]
+    return max(found, key=lambda grid: (grid[0] * grid[1], -(shape / grid[0] + 1 / grid[1]), grid[0]))
 
 
 class _Caller:

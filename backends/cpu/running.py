@@ -165,7 +165,9 @@ class Program:
         values = frame[0]
         most = members = 1 if work < ALONE else threads.available_threads(self.team)
         start = perf_counter()
-        pace = self._paces.setdefault(work.bit_length(), Pace(0.0, self.team.elastic)) if most > 1 else None
+        pace = None
+        if most > 1:
+            pace = self._paces.setdefault(work.bit_length(), Pace(float(work), self.team.elastic))
         if pace is not None and not settings.num_threads:
             members = pace.members(most)
         count = members * self.team.shares if members > 1 else 1
@@ -177,7 +179,7 @@ class Program:
             self._main.execute(frame, 0, count)
             if pace is not None:
                 end = perf_counter()
-                pace.ran(members, end - start, end)
+                pace.ran(members, (end - start) * (1 << work.bit_length()) / work, end)  # as of equal work
         finally:
             if self._checks is not None:
                 self._checks.raise_found()

@@ -14,6 +14,8 @@
 
 /* Nanoseconds for which who waits looks: as long as most kernels take. */
 #define LOOKS 150000
+/* Members that one wakes: it takes some microseconds for each, and one that sleeps some tens until it runs. */
+#define WAKES 4
 #define MOST 256
 #define LINE 64
 
@@ -102,10 +104,10 @@ static void moved(Run *run)
     }
 }
 
-/* Wake two members of a run if they sleep; these wake the next ones. */
+/* Wake some members of a run if they sleep; these wake the next ones. */
 static void wake_others(Run *run, int number)
 {
-    for (int i = 2 * number + 1; i <= 2 * number + 2 && i < run->members; i++) {
+    for (int i = WAKES * number + 1; i <= WAKES * (number + 1) && i < run->members; i++) {
         Worker *w = run->workers[i];
         if (atomic_load(&w->sleeps)) {
             pthread_mutex_lock(&w->mutex);

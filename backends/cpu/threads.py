@@ -60,7 +60,7 @@ class Team:
 
 
 class Native(Team):
-    """smelt's own pool. Programs that run at the same time share its threads, so a team may be smaller than asked for."""
+    """smelt's own pool. Programs that run at the same time share its threads: a team may be smaller than asked for."""
 
     together = renewable = elastic = True
 
