@@ -23,8 +23,9 @@ from .locks import gate
 
 #: OpenBLAS uses one thread for products of up to so many multiplications by itself.
 ALONE = 1 << 18
-#: Seconds that a thread takes for a multiplication of float32, about; those of numbers of more bytes take longer.
-MULTIPLICATION = 3e-11
+#: Seconds that a thread takes for a multiplication of float32, about, of numbers of more bytes in proportion; and to
+#: read a byte.
+MULTIPLICATION, BYTE = 3e-11, 1e-10
 #: Parts of a product, at most; their rows and columns are multiples of a number, for the library's kernels.
 PARTS, BLOCK = 16, 64
 #: Rows and columns of matrices that are factored by one thread. LAPACK's steps are many small products: up to here two
@@ -94,7 +95,7 @@ def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     Where the user changes the number of the library's threads meanwhile, which number stays is a matter of chance.
     Threads of smelt do not disturb each other: who finds one thread changes nothing.
     """
-    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4:
+    if x.dtype.kind not in "fc" or x.dtype.itemsize < 4 or threads() is None:
         return np.matmul(x, y)
     return alone(lambda: _shared(x, y))
 
@@ -107,7 +108,8 @@ def _shared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return _shared(x[None], y)[..., 0, :] if x.ndim == 1 else _shared(x, y[:, None])[..., 0]
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     out = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y))
-    seconds = out.size * x.shape[-1] * MULTIPLICATION * (x.dtype.itemsize / 4)
+    multiplying = out.size * x.shape[-1] * MULTIPLICATION * (x.dtype.itemsize / 4)
+    seconds = max(multiplying, (x.nbytes + y.nbytes) * BYTE)
     parts = min(PARTS, int(seconds / WORTH))
     axis = next((a for a, n in enumerate(batch) if n >= parts), None)
     if parts < 2:
@@ -117,7 +119,8 @@ def _shared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         before = (slice(None),) * axis
 
         def matrices(at: slice) -> None:
-            np.matmul(lhs[(*before, at)], rhs[(*before, at)], out=out[(*before, at)])
+            some = (*before, at)
+            np.matmul(lhs[some], rhs[some], out=out[some])
 
         share(batch[axis], seconds, matrices)
     else:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu import blas, blas_check
+from smelt.backends.cpu import blas, blas_check, products
 from smelt.ir.settings import override
 
 pytest.importorskip("scipy_openblas64")
@@ -119,3 +119,15 @@ assert (x @ x).tolist() == [[7.0, 10.0], [15.0, 22.0]]
         env={k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"},
     )  # fmt: skip
     assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize(
+    "units, parts, grid",
+    [
+        ((64, 64), 16, (4, 4)), ((64, 64), 2, (2, 1)), ((96, 8), 16, (16, 1)), ((8, 96), 16, (1, 16)),
+        ((64, 64), 12, (4, 3)), ((1, 256), 16, (1, 16)), ((256, 1), 16, (16, 1)), ((2, 3), 16, (2, 3)),
+        ((1, 1), 16, (1, 1)),
+    ],
+)  # fmt: skip
+def test_products_are_cut_into_rectangles(units: tuple[int, int], parts: int, grid: tuple[int, int]) -> None:
+    assert products._grid(*units, units[0] / units[1], parts) == grid

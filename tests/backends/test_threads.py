@@ -63,7 +63,8 @@ def test_every_team_gives_the_same_bits() -> None:
     sizes: list[int] = []
     default = compile_(module_of([aval], many_kernels))
     want = run(default, [x])
-    for team in (threads.PythonThreads(), threads.Dispatch(grand_central(sizes))):
+    others = [team for team in (threads._native(), threads._openmp()) if team is not None]
+    for team in (*others, threads.PythonThreads(), threads.Dispatch(grand_central(sizes))):
         program = compile_(module_of([aval], many_kernels), team=team)
         for count in (1, 3, 4):
             with override(num_threads=count):
@@ -168,8 +169,9 @@ with override(num_threads=4):
 @pytest.mark.parametrize("limit", [{"OMP_THREAD_LIMIT": "1"}, {"OMP_THREAD_LIMIT": "2"}, {"OMP_DYNAMIC": "true"}])
 def test_openmp_may_give_fewer_threads_than_asked(limit: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SMALLER_TEAM], env={**os.environ, **limit}, capture_output=True, text=True, timeout=120
-    )
+        [sys.executable, "-c", SMALLER_TEAM], env={**os.environ, **limit, "SMELT_CORE": "python"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
     assert done.stdout.strip() == "210000.0", done.stderr
 
 
@@ -192,6 +194,63 @@ def test_after_fork_programs_run_on_the_threads_that_there_can_be(make_team: Any
     process.start()
     assert queue.get(timeout=30) == (3 if program.team.renewable else 1, True)
     process.join(30)
+
+
+needs_pool = pytest.mark.skipif(threads._native() is None, reason="smelt's pool of threads was not built")
+
+
+@needs_pool
+def test_programs_of_several_callers_share_the_pool() -> None:
+    """Runs of all sizes at the same time: teams get what threads there are, and nobody waits for another."""
+    aval = Aval((700, 300), f32)
+    program = compile_(module_of([aval], many_kernels), team=threads._native())
+    inputs = [random_array(aval, seed) for seed in range(4)]
+    wanted = [run(program, [x]) for x in inputs]
+    wrong: list[Any] = []
+
+    def caller(i: int) -> None:
+        for n in (2, 5, 3, 8, 1, 4):
+            with override(num_threads=n):
+                found = run(program, [inputs[i]])
+            wrong.extend((i, n) for have, want in zip(found, wanted[i]) if not np.array_equal(have, want))
+
+    callers = [threading.Thread(target=caller, args=(i,)) for i in range(4)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert not wrong
+
+
+@needs_pool
+def test_members_of_the_pool_have_numbers_and_wait_for_each_other() -> None:
+    """Each adds to an element of its own, and reads all others' behind the barrier."""
+    team = threads._native()
+    assert team is not None
+    ask = {name: ctypes.PYFUNCTYPE(ctypes.c_int)(at) for name, at in team.symbols().items() if name.startswith("omp")}
+    wait = ctypes.CFUNCTYPE(None)(team.symbols()["GOMP_barrier"])
+    assert [f() for f in ask.values()] == [0, 1]  # outside of a run
+    wait()
+    counts, seen, sizes = [0] * 8, [], set()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def member(table: int) -> None:
+        number, members = ask["omp_get_thread_num"](), ask["omp_get_num_threads"]()
+        sizes.add(members)
+        for turn in range(1, 20):
+            counts[number] += 1
+            wait()
+            seen.append(counts[:members] == [turn] * members)
+            wait()
+
+    address = ctypes.cast(member, ctypes.c_void_p).value
+    assert address is not None
+    for asked in (1, 2, 8, 3, 8):
+        counts[:], seen[:] = [0] * 8, []
+        sizes.clear()
+        team.launch(member, address, 7, asked)
+        (found,) = sizes
+        assert 1 <= found <= asked and len(seen) == 19 * found and all(seen)
 
 
 def test_as_many_threads_as_were_asked_for_run(monkeypatch: pytest.MonkeyPatch) -> None:

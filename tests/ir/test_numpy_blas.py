@@ -1,4 +1,4 @@
-"""Products by NumPy: small ones use one thread, and the library's number of threads is as it was afterwards."""
+"""Products by NumPy use one thread of the library's, whose number of threads is as it was afterwards."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from smelt.ir import numpy_blas
 from smelt.ir.op import registry
+from smelt.ir.settings import override
 
 
 class Library:
@@ -21,9 +22,9 @@ class Library:
     def set(self, number: int) -> None:
         self.number = number
 
-    def matmul(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def matmul(self, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         self.during.append(self.number)
-        return MATMUL(x, y)
+        return MATMUL(x, y, out=out)
 
 
 MATMUL = np.matmul
@@ -41,18 +42,55 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 @pytest.mark.parametrize(
     "shapes, during",
     [
-        (((2, 3), (3, 4)), 4),  # too small for threads of the library's
-        (((64, 128), (128, 128)), 1),
-        (((8, 64, 64), (64, 64)), 1),
-        (((300, 300), (300,)), 1),
-        (((20_000, 1000), (1000,)), 4),
-        (((400, 400), (400, 400)), 4),  # worth threads
+        (((2, 3), (3, 4)), [4]),  # too small for threads of the library's
+        (((64, 128), (128, 128)), [1]),
+        (((8, 64, 64), (64, 64)), [1]),
+        (((300, 300), (300,)), [1]),
+        (((4000, 1000), (1000,)), [1] * 4),  # worth threads of smelt's
+        (((600, 600), (600, 600)), [1] * 16),
+        (((16, 200, 200), (200, 200)), [1] * 3),
     ],
 )
-def test_small_products_use_one_thread(library: Library, shapes: tuple[tuple[int, ...], ...], during: int) -> None:
+def test_products_use_one_thread_of_the_library(
+    library: Library, shapes: tuple[tuple[int, ...], ...], during: list[int]
+) -> None:
     x, y = (np.ones(shape, np.float32) for shape in shapes)
-    assert numpy_blas.matmul(x, y).flat[0] == shapes[1][0]
-    assert library.during == [during] and library.number == 4
+    with override(num_threads=3):
+        found = numpy_blas.matmul(x, y)
+    assert found.flat[0] == shapes[1][0] and library.during == during and library.number == 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ((4, 500, 32), (4, 32, 500)), ((1000, 512), (512, 384)), ((300, 700), (700, 1100)), ((1, 700), (700, 5000)),
+        ((5000, 700), (700,)), ((700,), (700, 5000)), ((2, 3, 300, 64), (1, 3, 64, 257)),
+        ((1, 500, 100), (40, 100, 500)),
+    ],
+)  # fmt: skip
+def test_bits_do_not_depend_on_the_number_of_threads(
+    left: tuple[int, ...], right: tuple[int, ...], dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy_blas, "BYTE", 1e-8)  # so much work that they are cut
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape).astype(dtype) for shape in (left, right))
+    found = []
+    for count in (1, 2, 5):
+        with override(num_threads=count):
+            found.append(numpy_blas.matmul(x, y))
+    assert found[0].dtype == dtype and len({z.tobytes() for z in found}) == 1
+    np.testing.assert_allclose(found[0], np.matmul(x, y), rtol=1e-3, atol=1e-3)
+
+
+def test_ranges_cover_a_matrix() -> None:
+    for rows, columns, parts in ((1, 1, 16), (64, 64, 16), (1000, 257, 7), (5000, 1, 16), (130, 130, 2)):
+        seen = np.zeros((rows, columns), int)
+        down, across = numpy_blas._grid(rows, columns, parts)
+        for r in down:
+            for c in across:
+                seen[r, c] += 1
+        assert (seen == 1).all() and all(r.start < r.stop for r in (*down, *across))
 
 
 def test_integers_leave_the_library_alone(library: Library) -> None:
@@ -65,7 +103,7 @@ def test_integers_leave_the_library_alone(library: Library) -> None:
 def test_the_number_comes_back_after_an_error(
     library: Library, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    def fail(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def fail(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         raise error
 
     monkeypatch.setattr(np, "matmul", fail)
