@@ -1,7 +1,7 @@
 """Threads that run a program together.
 
-Four teams, the first that this machine has is used: a pool of smelt's in C (`team.c`), libgomp's pool, Grand Central
-Dispatch, Python threads. All are reached through ctypes, which releases Python's lock. Members of the first two run at
+Four teams, the first that this machine has is used: a pool of smelt's in C (`team.c`; not on macOS), libgomp's pool,
+Grand Central Dispatch, Python threads. All are reached through ctypes, which releases Python's lock. Members of the first two run at
 the same time, so they go through a whole program with barriers between kernels; the others may run
 one after the other, so there every kernel is a launch of its own.
 
@@ -194,7 +194,8 @@ _WAITING = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
 def _native() -> Team | None:
-    if settings.__dict__.get("core") == "python":
+    # On macOS cores differ in speed, and members have equal shares.
+    if sys.platform == "darwin" or settings.__dict__.get("core") == "python":
         return None
     try:
         return Native(importlib.import_module("smelt._team").functions())
