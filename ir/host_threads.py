@@ -5,6 +5,7 @@ NumPy lets other threads run while it computes. The threads wait for work; a chi
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import itertools
@@ -19,12 +20,30 @@ from .settings import settings
 #: Seconds of work that are worth a thread.
 WORTH = 5e-4
 
+#: Where Linux tells how much time processes in a control group may use of how much time, in versions 2 and 1.
+_QUOTAS = (("/sys/fs/cgroup/cpu.max",), ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
+
 
 @functools.cache
 def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+    """How many processors this process may use. A container that gets the time of two on a machine of sixty-four has
+    two: more threads would use that up in a fraction of each period, and then stand still."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(there, _quota()))
+
+
+def _content(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+def _quota() -> int:
+    """The processors of a container's time, rounded up; many where it has no limit."""
+    for paths in _QUOTAS:
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = [int(x) for path in paths for x in _content(path).split()]
+            if quota > 0 and period > 0:
+                return -(-quota // period)
     return os.cpu_count() or 1
 
 
