@@ -6,7 +6,6 @@ No target's: schedules of all backends start from it.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
