@@ -6,8 +6,7 @@ No target's: schedules of all backends start from it.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,42 +132,54 @@ def _collect_uses(plan: Plan) -> None:
 
 
 def parts_of(body: Function) -> list[list[tuple[int, int]]]:
-    """A map in parts in each of which all elements are computed in one way (see `Fusible.borders`): a product of
-    ranges of the axes. A border that would make a narrow part has a part around it, whose elements ask which way is
-    theirs. It stays whole where the parts would be many, and along its first axes where choices are nested."""
+    """A map in parts in each of which all elements are computed in one way (see `Fusible.borders`): ranges of the axes,
+    of each those that the ranges of the axes before it have. A border that would make a narrow part has a part around
+    it, whose elements ask which way is theirs. It stays whole where the parts would be many, and along its first axes
+    where choices are nested."""
     shape = body.returns[0].shape
     whole = [(0, extent) for extent in shape]
     cuts, choosing = cuts_of(body)
     long = max((a for a, extent in enumerate(shape) if extent > 1), default=0)
-    widened = [*cuts[:long], *map(_widened, cuts[long:])]
-    if any(len(at) > 2 for at in cuts[long:]) and all(len(at) == 2 for at in widened[long:]):
+    if any(len(at) > 2 for at in cuts[long:]) and all(len(_widened(at)) == 2 for at in cuts[long:]):
         return [whole]
-    found = [list(itertools.pairwise(sorted(at))) for at in widened]
+    found = list(_divided(body, whole, 0, long))
     most = PARTS
     if choosing >= NESTED:
-        most = NESTED_PARTS if sum(len(ranges) > 1 for ranges in found) > 1 else JOINED_PARTS
-        for axis, extent in enumerate(shape):
-            if math.prod(map(len, found)) > most:
-                found[axis] = [(0, extent)]
-    if not 1 < math.prod(map(len, found)) <= most:
-        return [whole]
-    return [list(part) for part in itertools.product(*found)]
+        along = sum(len(_widened(at) if a >= long else at) > 2 for a, at in enumerate(cuts))
+        most = NESTED_PARTS if along > 1 else JOINED_PARTS
+        for axis in range(len(shape)):
+            if len(found) > most:
+                found = list(_divided(body, whole, axis + 1, long))
+    return found if len(found) <= most else [whole]
+
+
+def _divided(
+    body: Function, part: list[tuple[int, int]], axis: int, long: int
+) -> Iterator[list[tuple[int, int]]]:  # fmt: skip
+    """A part of a map, divided along its axes from `axis` on; from `long` on without narrow ranges."""
+    if axis == len(part):
+        yield part
+        return
+    at = _cuts_of(body, part)[0][axis]
+    for bounds in itertools.pairwise(sorted(_widened(at) if axis >= long else at)):
+        yield from _divided(body, [*part[:axis], bounds, *part[axis + 1 :]], axis + 1, long)
 
 
 def cuts_of(body: Function) -> tuple[list[set[int]], int]:
     """Of each axis of a map, where elements on both sides are computed in different ways, and its ends; and how many
     ops choose between these."""
     if "cuts" not in body.derived:
-        body.derived["cuts"] = _cuts_of(body)
+        body.derived["cuts"] = _cuts_of(body, [(0, extent) for extent in body.returns[0].shape])
     found: tuple[list[set[int]], int] = body.derived["cuts"]
     return found
 
 
-def _cuts_of(body: Function) -> tuple[list[set[int]], int]:
-    plan = make_plan(body, None)
+def _cuts_of(body: Function, part: Sequence[tuple[int, int]]) -> tuple[list[set[int]], int]:
+    """The same of a part of it."""
+    plan = make_plan(body, None, part)
     axes = {name: axis for axis, (name, _) in enumerate(plan.kept_variables)}
     reads = collect_reads(body.ops, [(v, plan.places[v]) for v in body.returns])
-    cuts: list[set[int]] = [{0, extent} for extent in body.returns[0].shape]
+    cuts: list[set[int]] = [{start, stop} for start, stop in part]
     choosing = set[OpView]()
     for op in body.ops:
         if not isinstance(op.op, Fusible):
@@ -179,7 +190,8 @@ def _cuts_of(body: Function) -> tuple[list[set[int]], int]:
                 variable = plain_variable(index - index.const)
                 at = border - index.const
                 if variable is not None and 0 < at <= variable.hi:
-                    cuts[axes[variable.args[0]]].add(at)
+                    axis = axes[variable.args[0]]
+                    cuts[axis].add(part[axis][0] + at)
                     choosing.add(op)
     return cuts, len(choosing)
 

@@ -43,6 +43,14 @@ class ChunkedPair(ABC):
         """What is known of the first one's result in the chunk, with the element at the current position."""
         return self.pair.first.rules(Reduction).combine(k, total, self._element(k))
 
+    def add_in_register(self, k: FusionKernel, total: Scalar) -> Scalar:
+        """The same for a row, whose lanes are put together in the end: `settled` follows."""
+        return self.add_first(k, total)
+
+    def settled(self, k: FusionKernel, first: Scalar) -> Scalar:
+        """What `add_in_register` has left."""
+        return first
+
     @abstractmethod
     def center(self, k: FusionKernel, first: Scalar, count: Scalar) -> Scalar:
         """What is subtracted from the `count` elements of the chunk whose first result is `first`."""
@@ -86,6 +94,13 @@ class ChunkedExponentials(ChunkedPair):
     def add_first(self, k: FusionKernel, total: Scalar) -> Scalar:
         x = self._element(k)
         return k.select(x > total, x, total)  # one instruction where lanes are rows; a NaN is in the sum
+
+    def add_in_register(self, k: FusionKernel, total: Scalar) -> Scalar:
+        flags = k.attr("#arith.fastmath<nnan,nsz>")  # one instruction; any number will do where the sum is NaN
+        return k.op("arith.maxnumf", [total, self._element(k)], self.dtype, fastmath=flags)
+
+    def settled(self, k: FusionKernel, first: Scalar) -> Scalar:
+        return Scalar(k, k.emit("llvm.freeze", [first], [first.mlir.type]).results[0], first.dtype)
 
     def center(self, k: FusionKernel, first: Scalar, count: Scalar) -> Scalar:
         return self.pair.center(k, first)

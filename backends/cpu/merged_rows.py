@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from smelt.backends.accumulate import Accumulator
 from smelt.backends.lowering import Fused, FusionKernel, always, fuse_variables
-from smelt.backends.merged import MergingPair, merging_pairs
+from smelt.backends.merged import MergingPair, ShiftedExponentials, merging_pairs
 from smelt.backends.plan import Plan, make_plan
 from smelt.ir import dtypes
 from smelt.ir.builder import Function, Value
@@ -32,6 +32,8 @@ from .schedules import ScheduledKernel
 NEAR_BYTES = 512 << 10
 #: Bytes of a chunk, and how many steps it has at least where rows run as a line: merging takes as long as a few steps.
 CHUNK_BYTES, FEWEST_STEPS = 32 << 10, 16
+#: Rows of fewer elements are not worth what it takes to merge exponentials, which need no more digits than their sum.
+LONG = 512
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,13 @@ class Merging:
         if is_line(plan) and loops:
             step, fewest = step * line_width(loops, narrowest(plan.loads, loops[-1])), FEWEST_STEPS
         longest = max(math.prod(plan.space_of[pair.op.results[0]]) for pair in pairs)
-        return cls(plan, pairs, max(fewest, CHUNK_BYTES // step)) if step * longest > NEAR_BYTES else None
+        merging = cls(plan, pairs, max(fewest, CHUNK_BYTES // step))
+        return merging if step * longest > NEAR_BYTES or merging._saves_work(longest) else None
+
+    def _saves_work(self, longest: int) -> bool:
+        """Whether a pair takes less arithmetic than its reductions one by one, wherever rows lie."""
+        exponentials = all(isinstance(pair, ShiftedExponentials) for pair in self.pairs)
+        return exponentials and longest >= LONG and self.is_reduced and not is_line(self.plan)
 
     @property
     def stage(self) -> dict[Value, int]:
@@ -87,6 +95,14 @@ class First(Accumulator):
 
     def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
         return [self.pair.add_first(k, state[0])]
+
+
+@dataclass
+class RowFirst(First):
+    """The same over a chunk of a row."""
+
+    def step(self, k: FusionKernel, state: Sequence[Scalar]) -> list[Scalar]:
+        return [self.pair.add_in_register(k, state[0])]
 
 
 @dataclass
@@ -136,6 +152,10 @@ class MergedRowKernel(RowKernel):
         paired = {v for each in pairs for v in each.pair.results}
         return pairs, list(firsts.values()), [a for a in accumulators if a.result not in paired]
 
+    @staticmethod
+    def _pair_with(pairs: Sequence[ChunkedPair], first: Accumulator) -> ChunkedPair:
+        return next(pair for pair in pairs if pair.pair.results[0] == first.result)
+
     def _end_of_chunk(self, at: Scalar, steps: Fused) -> Scalar:
         return self.k.op("arith.minui", [at + self.chunk, self.k.const(steps.extent, INDEX)], INDEX)
 
@@ -149,6 +169,7 @@ class MergedRowKernel(RowKernel):
         if not pairs:
             super()._row_stage(space, accumulators, outputs)
             return
+        firsts = [RowFirst(a.op, a.place, self._pair_with(pairs, a)) for a in firsts]
         k, (*outer, steps) = self.k, self.loops[space]
 
         def chunk(at: Scalar, *carried: Scalar) -> list[Scalar]:
@@ -157,7 +178,7 @@ class MergedRowKernel(RowKernel):
             start = [*(a.start(k) for a in firsts), *([x] for x in rest)]
             found = self._run(steps, at, last, [*firsts, *others], start)
             first_of = {a.result: x for a, [x] in zip(firsts, found)}
-            own = [first_of[pair.pair.results[0]] for pair in pairs]
+            own = [pair.settled(k, first_of[pair.pair.results[0]]) for pair in pairs]
             counts = [k.convert(last - at, pair.dtype) for pair in pairs]
             centers = [pair.center(k, x, count) for pair, x, count in zip(pairs, own, counts)]
             seconds = [self._second(pair, functools.partial(_same, x)) for pair, x in zip(pairs, centers)]
@@ -209,7 +230,7 @@ class MergedRowKernel(RowKernel):
         if not pairs:
             super()._line_stage(space, accumulators, outputs)
             return
-        firsts = [First(a.op, a.place, next(p for p in pairs if p.pair.results[0] == a.result)) for a in firsts]
+        firsts = [First(a.op, a.place, self._pair_with(pairs, a)) for a in firsts]
         self._keep_values_of_rows([*firsts, *others], ())
         k, (*outer, steps) = self.k, self.loops[space]
         carried = [(pair, [k.scratch(self.room, pair.dtype) for _ in range(pair.parts)]) for pair in pairs]

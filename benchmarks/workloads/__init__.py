@@ -10,6 +10,8 @@ from . import scan as scan  # isort: skip
 from . import models as models  # isort: skip
 from . import example_models as example_models  # isort: skip
 from . import further_models as further_models  # isort: skip
+from . import training as training  # isort: skip
+
 from . import compile_time as compile_time  # isort: skip
 from . import imports as imports  # isort: skip
 

@@ -415,11 +415,10 @@ class Pad(Assembly, name="pad"):
     def borders(
         self, index: Coordinates, operands: Avals, *, low: Ints, high: Ints, interior: Ints
     ) -> Sequence[tuple[Index, int]]:
-        return [
-            (i, at)
-            for i, lo, m, d in zip(index, low, interior, operands[0].shape) if not m
-            for at in (lo, lo + d) if i.lo < at <= i.hi
-        ]  # fmt: skip
+        axes = list(zip(index, low, interior, operands[0].shape))
+        if any(i.hi < lo or i.lo >= lo + d + max(d - 1, 0) * m for i, lo, m, d in axes):
+            return []  # all of them are the value
+        return [(i, at) for i, lo, m, d in axes if not m for at in (lo, lo + d) if i.lo < at <= i.hi]
 
 
 def _places(shape: Sequence[int], low: Ints, interior: Ints) -> tuple[slice, ...]:

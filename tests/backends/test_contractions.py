@@ -35,6 +35,7 @@ SIZES = [
     (3, 1025, 65, "lines"), (96, 192, 128, "panels"), (1, 130, 20003, "lines"), (7, 33, 4999, "lines"),
     (3, 700, 2, "dots"), (1, 4099, 1, "dots"), (200, 513, 9, "panels"), (1, 64, 31, "elements"),
     (1, 5000, 9, "lines"), (300, 75, 1, "dots"),
+    (301, 64, 8, "panels"), (300, 70, 5, "panels"), (70, 256, 12, "panels"), (301, 64, 2, "dots"), (70, 300, 8, "dots"),
 ]  # fmt: skip
 DTYPES = list(dtypes.NUMERIC)
 ORDERS = ["ik,kj->ij", "ik,jk->ij", "ki,kj->ij", "ki,jk->ij", "bik,bkj->bij", "ibk,kjb->bij", "aik,kj->aij"]

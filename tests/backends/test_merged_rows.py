@@ -112,6 +112,31 @@ def test_special_values(axis: int) -> None:
         np.testing.assert_allclose(squares[0][fits], want, rtol=5e-6)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_nan_is_one_whatever_its_bits_are(axis: int) -> None:
+    places = np.arange(12)
+    for dtype in (np.float64, np.float32):
+        x = np.zeros((64, LANES), dtype)
+        bits = x.view(f"i{x.itemsize}")
+        bits[places + 20, places] = np.array([np.inf, -np.inf], dtype).view(bits.dtype)[places % 2] + (1 << places)
+        host = x if axis == 0 else np.ascontiguousarray(x.T)
+        (found,), kernel = _run("logsumexp", smelt.array(host), axis)
+        assert "_merged" in kernel
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(found)), places)
+
+
+def test_sums_of_exponentials_merge_in_short_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take less arithmetic than a maximum and a sum by themselves, unless results are as long as rows."""
+    monkeypatch.setattr(merged_rows, "NEAR_BYTES", 1 << 40)
+    smelt.clear_cache()
+    x = np.random.default_rng(0).standard_normal((32, merged_rows.LONG), np.float32)
+    found, kernel = _run("logsumexp", smelt.array(x), 1)
+    assert "_merged" in kernel
+    np.testing.assert_allclose(found[0], _expected("logsumexp", x, 1)[0], rtol=2e-6)
+    for name, part in (("softmax", x), ("logsumexp", x[:, : merged_rows.LONG - 1]), ("variance", x)):
+        assert "_merged" not in _run(name, smelt.array(part), 1)[1]
+
+
 def test_constant_columns_have_no_variance() -> None:
     found, _ = _run("variance", smelt.array(np.full((64, LANES), 0.1, np.float32)), 0)
     assert (found[0] >= 0).all() and (found[0] < 1e-8).all()

@@ -17,7 +17,7 @@ from .lines import build_lines, suits_lines
 from .order import in_memory_order
 from .packed_lines import build_packed_lines, suits_packed_lines
 from .panels import build_panels
-from .tiles import Sides, lanes_of
+from .tiles import Sides
 
 #: Products with fewer multiplications than this are made element by element.
 SMALL = 2048
@@ -54,4 +54,4 @@ def path(product: Product) -> Callable[[KernelModule, str, Product], ScheduledKe
         return build_packed_lines
     # A single row reads each column once: no tile is worth filling.
     wide = sides.rows.extent > 1 or sides.columns_along_depth
-    return build_panels if wide and 2 * sides.columns.extent >= lanes_of(product.dtype) else build_elements
+    return build_panels if wide and 2 * sides.columns.extent >= sides.lanes else build_elements

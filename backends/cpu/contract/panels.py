@@ -20,6 +20,7 @@ from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import KernelModule, Memory
 from ..schedules import ScheduledKernel
+from ..streaming import LINE_BYTES, is_large, prefetch_line
 from .blocks import Blocks, Bounds
 from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
 from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
@@ -49,6 +50,7 @@ class _Panels(TiledKernel):
     def __init__(self, module: KernelModule, name: str, product: Product):
         super().__init__(module, name, product)
         k, sides, size = self.k, self.sides, self.dtype.size
+        self.lanes = sides.lanes
         rows, columns = sides.merged(sides.rows), sides.merged(sides.columns)
         self.height = rows_of(sides.rows.extent)
         self.vectors = 2 if has_wide_registers() and sides.columns.extent > self.lanes else 1
@@ -140,6 +142,8 @@ class _Panels(TiledKernel):
         at = r * self.pitch + c
         places = [at + (i * self.pitch + j * lanes) for i in range(self.height) for j in range(self.vectors)]
         memory, lines, apart = self._lines(r)
+        if self.source is not None:
+            self._fetch(self.source, r)
         column = self.b.offset(c, zero)
         with k.vectors(lanes):
             start = [k.const(0, self.dtype) if once else k.load_vector(self.sums, place) for place in places]
@@ -153,6 +157,15 @@ class _Panels(TiledKernel):
 
             for x, place in zip(k.for_(zero, steps, step, start), places):
                 k.store_vector(x, self.sums, place)
+
+    def _fetch(self, source: Source, r: Scalar) -> None:
+        """Ask for the next rows of a large array that are read where they lie: the hardware does not foresee these."""
+        k, line = self.k, LINE_BYTES // self.dtype.size
+        if not is_large(source.memory.aval) or self.depth.count > 1 or source.pitch != source.depth.extent:
+            return
+        first = source.lines(self._at[0] + r + self.height, 1, self._at[1])[0]
+        count = k.const(self.height * source.depth.extent, INDEX)
+        k.loop(None, k.const(0, INDEX), count, lambda j: prefetch_line(k, source.memory, first + j), step=line)
 
     def _spread(self, memory: Memory, offset: Scalar) -> Scalar:
         """An element of a row in all lanes."""

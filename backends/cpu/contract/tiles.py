@@ -33,6 +33,8 @@ from .blocks import Blocks, Bounds
 #: Bytes of a vector of sums.
 VECTOR_BYTES = 64
 LINE_BYTES = 64
+#: Depth of a product that is short; how many rows take there as long as to turn columns that lie along it.
+SHALLOW, TURNED = 256, 6
 
 
 def lanes_of(dtype: DType) -> int:
@@ -121,7 +123,7 @@ class Sides:
         value, place = product.outputs[0]
         out = linearize(place, value.shape)
         both = [Sides(product, swapped) for swapped in (False, True)]
-        return min(both, key=lambda s: (s._padded(), not runs_along(out, s.merged(s.columns))))
+        return min(both, key=lambda s: (s._is_narrow(), s._padded(), not runs_along(out, s.merged(s.columns))))
 
     @property
     def row_operand(self) -> Operand:
@@ -157,9 +159,29 @@ class Sides:
         """A step of a sum, with an element of a row and one of a column."""
         return self.product.rules.accumulate(k, total, *((y, x) if self.swapped else (x, y)))
 
+    @property
+    def lanes(self) -> int:
+        """Of a vector of columns: half as many as there may be where that is enough."""
+        lanes = lanes_of(self.product.dtype)
+        return lanes // 2 if self._is_shallow() and lanes < 4 * self.columns.extent <= 2 * lanes else lanes
+
+    def _is_narrow(self) -> bool:
+        """Whether a short sum has too few columns for vectors."""
+        return self._is_shallow() and 2 * self.columns.extent < self.lanes
+
+    def _is_shallow(self) -> bool:
+        """Whether sums of numbers in memory are so short that to put together vectors along them takes longer than they
+        do."""
+        dtype, sources = self.product.dtype, (self.row_operand.source, self.column_operand.source)
+        if dtype not in (dtypes.float32, dtypes.float64) or self.product.depth.extent > SHALLOW:
+            return False
+        return all(source is not None and source[0].dtype is dtype for source in sources)
+
     def _padded(self) -> int:
+        """Products that are made, and what it takes to turn columns."""
         rows, columns = self.rows.extent, self.columns.extent
-        return up_to(rows, rows_of(rows)) * up_to(columns, lanes_of(self.product.dtype))
+        turned = TURNED if self._is_shallow() and self.columns_along_depth else 0
+        return (up_to(rows, rows_of(rows)) + turned) * up_to(columns, self.lanes)
 
 
 class Tile:
