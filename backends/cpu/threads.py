@@ -1,9 +1,9 @@
 """Threads that run a program together.
 
 Four teams, the first that this machine has is used: a pool of smelt's in C (`team.c`; not on macOS), libgomp's pool,
-Grand Central Dispatch, Python threads. All are reached through ctypes, which releases Python's lock. Members of the first two run at
-the same time, so they go through a whole program with barriers between kernels; the others may run
-one after the other, so there every kernel is a launch of its own.
+Grand Central Dispatch, Python threads. All are reached through ctypes, which releases Python's lock. Members of the
+first two run at the same time, so they go through a whole program with barriers between kernels; the others may run one
+after the other, so there every kernel is a launch of its own.
 
 In a child process after fork all threads but one are gone. There smelt's pool and Python's threads are made anew; the
 other two teams cannot be, so programs run on the calling thread.
