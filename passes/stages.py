@@ -32,7 +32,7 @@ class Stages:
     """
 
     def __init__(self, module: Any):
-        self._last = text.to_text(module)
+        self._last = text.to_text(module)  # verified here, and from then on by those who change it
         self._located_last = text.to_text(module, locations=True, verified=True)
         self._texts = {"graph": self._last}
         self._located = {"graph": self._located_last}  #: with lines of the user
@@ -40,7 +40,7 @@ class Stages:
 
     def record(self, record: PassRecord, module: Any) -> bool:
         """Keep the text of `module` after a run of a pass; whether it differs from the one before."""
-        found = text.to_text(module)
+        found = text.to_text(module, verified=True)
         changed = found != self._last
         if changed:
             self._last = found

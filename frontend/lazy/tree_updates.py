@@ -34,6 +34,8 @@ def merged(target: Any, source: Any) -> Any:
         return target
     if isinstance(target, dict) and isinstance(source, dict):
         _merge_dict(target, source)
+        if type(target) is dict:  # it has no attributes
+            return target
     elif type(target) is not type(source) or isinstance(target, array):
         return source
     elif isinstance(target, (list, deque)):
@@ -60,14 +62,19 @@ def _merge_dict(target: dict, source: dict) -> None:
     if dict.keys(target) != dict.keys(source):
         for key in [k for k in dict.keys(target) if not dict.__contains__(source, k)]:
             del target[key]
+    elif type(target) is dict and _ARRAYS.issuperset(map(type, dict.values(source))):
+        dict.update(target, source)
+        return
     for key, value in list(dict.items(source)):
         known = dict.get(target, key, _ABSENT)
-        if known is not _ABSENT and type(value) is not array:  # arrays, most of a state, stand for themselves
+        if known is not _ABSENT and type(value) is not array:
             value = merged(known, value)
         if value is not known:
             target[key] = value
 
 
+#: Arrays, most of a state, stand for themselves.
+_ARRAYS = frozenset([array])
 #: What `_merge_dict` finds where the target has no such key.
 _ABSENT = object()
 

@@ -165,7 +165,7 @@ class Lowered(OfThisProcess):
         return lower_module(self._copy(), registered_device(name), target)
 
     def _copy(self) -> Any:
-        return text.parse(text.to_text(self.module, locations=True), own=True)
+        return text.parse(text.to_text(self.module, locations=True, verified=True), own=True)  # which verifies it
 
 
 class Compiled(OfThisProcess):

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,13 +131,15 @@ class FusePass(Pass):
             if contractions := contractions_of(function):
                 if self.attention and self.contractions:
                     function = self._with_attention(module, function, contractions, statistics, taken)
-                left = self._left(function, library)
+                expressions = expressions_of(function)
+                left = self._left(function, library, expressions)
                 laid_out = lay_out_contractions(module, function, left)
                 if laid_out is not function:
                     statistics["functions laid out"] += 1
-                    function, left = laid_out, self._left(laid_out, library)
+                    function, expressions = laid_out, expressions_of(laid_out)
+                    left = self._left(laid_out, library, expressions)
                 kernels = contractions_of(function) - left
-            grouping = self._grouped(function, kernels)
+            grouping = self._grouped(function, kernels, expressions(frozenset(kernels)) if kernels else ())
             if grouping.groups:
                 remark = explain(function, grouping) if grouping.explains else None
                 names = outline(module, function, grouping, taken)
@@ -166,8 +168,9 @@ class FusePass(Pass):
                                            {"ops": len(group.ops)}))  # fmt: skip
         return function_named(module, name)
 
-    def _grouped(self, function: Function, kernels: set[OpView]) -> Grouping:
-        """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny."""
+    def _grouped(self, function: Function, kernels: set[OpView], expressions: Collection[Value]) -> Grouping:
+        """The groups that are fewer bytes to move; or those that take less time to compile, if values are tiny.
+        `expressions`: what `kernels` compute while they read it."""
         tiny = sum(op.op.flops > 0 and elements(op) <= self.apart for op in function.ops)
         found = []
         may_join, explains = heuristic_called(self.heuristic), remarks.wanted()
@@ -178,7 +181,7 @@ class FusePass(Pass):
                 found.append(
                     Grouping(
                         function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains,
-                        self.shared_rows, self.flops_per_byte,
+                        self.shared_rows, self.flops_per_byte, expressions,
                     )
                 )
                 found[-1].run()
@@ -196,12 +199,14 @@ class FusePass(Pass):
             found[dtype_called(name, self.name)] = work, extent
         return found
 
-    def _left(self, function: Function, library: dict[DType, tuple[int, int]]) -> set[OpView]:
+    def _left(
+        self, function: Function, library: dict[DType, tuple[int, int]], expressions_of_kernels: Expressions
+    ) -> set[OpView]:
         """The contractions of a function that are no kernels. Those that compute an operand always are."""
         found = contractions_of(function)
         if not self.contractions or not found:
             return found
-        expressions = computed_operands(function, is_contraction) if library else ()
+        expressions = expressions_of_kernels(frozenset(found)) if library else ()
 
         def is_left(op: OpView) -> bool:
             avals, rules, dtype = [v.aval for v in op.operands], rules_of(op), op.results[0].dtype
@@ -212,6 +217,15 @@ class FusePass(Pass):
             return form is not None and min(form.m, form.n) >= extent and rules.work(*avals, **op.attrs) >= work
 
         return {op for op in found if is_left(op)}
+
+
+#: The values that contractions compute while they read them, for those of a function that are kernels.
+Expressions = Callable[[frozenset[OpView]], Collection[Value]]
+
+
+def expressions_of(function: Function) -> Expressions:
+    """`computed_operands` of a function, looked for once for the same contractions."""
+    return functools.cache(lambda kernels: computed_operands(function, kernels.__contains__))
 
 
 def contractions_of(function: Function) -> set[OpView]:

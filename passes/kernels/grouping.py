@@ -14,7 +14,6 @@ from .analysis import is_pointwise, is_row_reduction
 from .contraction_places import is_contraction
 from .groups import FEW_ROWS, Group, parallel_rows, sibling_key
 from .heuristics import Answers, Candidate, Reason, Way, fewest_bytes
-from .operands import computed_operands
 from .reachability import Reachability
 
 _FACTOR = Reason("factor", "a contraction multiplies it, and reads each of its elements many times")
@@ -43,12 +42,13 @@ class Grouping:
         may_join: says whether what could join does.
         explains: whether answers are kept, for remarks.
         shared_rows, flops_per_byte: as of `fuse`.
+        expressions: values that contractions compute while they read them.
     """
 
     def __init__(
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
         apart: int = 0, spread: Collection[Value] = (), may_join: Answers = fewest_bytes, explains: bool = False,
-        shared_rows: bool = False, flops_per_byte: float = 0.0,
+        shared_rows: bool = False, flops_per_byte: float = 0.0, expressions: Collection[Value] = (),
     ):  # fmt: skip
         self.function, self.max_ops, self.may_join = function, max_ops, may_join
         self.explains, self.shared_rows, self.flops_per_byte = explains, shared_rows, flops_per_byte
@@ -58,8 +58,7 @@ class Grouping:
         self.contractions, self.max_buffers, self.apart = contractions, max_buffers, apart
         self.spread = spread
         self.weightless = weightless_values(function) if max_buffers else set()
-        #: values that contractions compute while they read them
-        self.expressions = computed_operands(function, contractions.__contains__) if contractions else set()
+        self.expressions = expressions
         self.position = {op: i for i, op in enumerate(function.ops)}
         self.groups: list[Group] = []
         self.readers: dict[Value, dict[Group, None]] = {}

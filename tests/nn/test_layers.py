@@ -11,6 +11,7 @@ import pytest
 import smelt
 from smelt import nn
 from smelt.ir.settings import settings
+from smelt.utils import tree_flatten
 
 from .checks import TOLERANCE, check_gradient, close, host, rng_of
 
@@ -109,6 +110,24 @@ def test_gradients(name: str) -> None:
         check_gradient(
             lambda *values: layer.update(dict(zip(keys, values)))(*given), *(np.asarray(layer[k]) for k in keys)
         )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("make", [
+    lambda: nn.BatchNorm(3), lambda: nn.InstanceNorm(3, affine=True), lambda: nn.GroupNorm(3, 3)
+])  # fmt: skip
+def test_normalizations_of_half_precision(make: Callable[[], nn.Module], dtype: str) -> None:
+    """Squares beyond float16 are float32's, and results are rounded once; what is kept keeps its dtype."""
+    layer, kind = make(), getattr(smelt, dtype)
+    layer.set_dtype(kind)
+    x = smelt.array(400 * rng_of("half").standard_normal((2, 64, 3))).astype(kind)
+    wide = np.asarray(x.astype(smelt.float32), np.float64)
+    axes = (0, 1) if isinstance(layer, nn.BatchNorm) else (1,)
+    expected = (wide - wide.mean(axes, keepdims=True)) / wide.std(axes, keepdims=True)
+    for found in (layer(x), smelt.compile(lambda x: layer(x), inputs=layer.state, outputs=layer.state)(x)):
+        assert found.dtype is kind
+        np.testing.assert_allclose(found.astype(smelt.float32), expected, rtol=float(smelt.finfo(kind).eps), atol=1e-3)
+    assert {v.dtype for _, v in tree_flatten(layer.state) if isinstance(v, smelt.array)} == {kind}
 
 
 def test_running_means() -> None:

@@ -73,10 +73,25 @@ class RMSNorm(Module):
         return smelt.fast.rms_norm(x, self["weight"], self.eps)
 
 
+def _wide(x: array) -> array:
+    """x, of half precision in float32: squares of a few hundred are beyond float16."""
+    return x.astype(smelt.result_type(x, smelt.float32))
+
+
 def _normalized(x: array, axes: tuple[int, ...], eps: float) -> array:
+    x = _wide(x)
     mean = smelt.mean(x, axis=axes, keepdims=True)
     variance = smelt.var(x, axis=axes, keepdims=True)
     return (x - mean) * smelt.rsqrt(variance + eps)
+
+
+def _scaled(layer: Module, found: array, *made_of: array) -> array:
+    """What was normalized, with weight and bias, rounded once, to the dtype of what it is made of."""
+    if "weight" in layer:
+        made_of = (*made_of, layer["weight"], layer["bias"])
+        found = layer["weight"] * found + layer["bias"]
+    dtype = smelt.result_type(*made_of)
+    return found.astype(dtype) if dtype.is_inexact else found
 
 
 def _check_channels(layer: Module, x: array) -> None:
@@ -122,8 +137,7 @@ class InstanceNorm(Module):
                 at_user_line(f"smelt.nn.InstanceNorm: needs axes [batch, …, channels], at least three; x {x.aval}")
             )
         _check_channels(self, x)
-        found = _normalized(x, tuple(range(1, x.ndim - 1)), self.eps)
-        return self.weight * found + self.bias if "weight" in self else found
+        return _scaled(self, _normalized(x, tuple(range(1, x.ndim - 1)), self.eps), x)
 
 
 class GroupNorm(Module):
@@ -185,8 +199,7 @@ class GroupNorm(Module):
             rows, axes = x.reshape(x.shape[0], places, groups, each), (1, 3)
         else:
             rows, axes = x.reshape(x.shape[0], places, each, groups), (1, 2)
-        found = _normalized(rows, axes, self.eps).reshape(x.shape)
-        return self.weight * found + self.bias if "weight" in self else found
+        return _scaled(self, _normalized(rows, axes, self.eps).reshape(x.shape), x)
 
 
 class BatchNorm(Module):
@@ -264,16 +277,15 @@ class BatchNorm(Module):
             raise ShapeError(at_user_line(f"{message}; x {x.aval}"))
         if self.training or not self.track_running_stats:
             axes = tuple(range(x.ndim - 1))
-            mean, variance = smelt.mean(x, axis=axes), smelt.var(x, axis=axes)
+            mean, variance = smelt.mean(_wide(x), axis=axes), smelt.var(_wide(x), axis=axes)
             if self.training and self.track_running_stats:
                 self._move(mean, variance, count)
-        else:
-            mean, variance = self.running_mean, self.running_var
-        found = (x - mean) * smelt.rsqrt(variance + self.eps)
-        return self.weight * found + self.bias if "weight" in self else found
+            return _scaled(self, (_wide(x) - mean) * smelt.rsqrt(variance + self.eps), x)
+        mean, variance = self.running_mean, self.running_var
+        return _scaled(self, (_wide(x) - mean) * smelt.rsqrt(_wide(variance) + self.eps), x, mean, variance)
 
     def _move(self, mean: array, variance: array, n: int) -> None:
         mu = self.momentum
         variance = variance * (n / max(1, n - 1))
-        self.running_mean = (1 - mu) * self.running_mean + mu * mean
-        self.running_var = (1 - mu) * self.running_var + mu * variance
+        for name, moved in (("running_mean", mean), ("running_var", variance)):
+            self[name] = ((1 - mu) * self[name] + mu * moved).astype(self[name].dtype)
