@@ -167,11 +167,10 @@ def _launches(planned: PlannedOp, slots: Slots, wide: bool) -> list[Launch]:
         touched: list[tuple[Slot, int, bool]] = []
         outer: list[Slot | None] = []
         for x, aval in operands_of(planned, step):
-            is_value = isinstance(x, Value)
-            slot: Slot = slots[x] if is_value else ("arena", x)
+            slot: Slot = slots[x] if isinstance(x, Value) else ("arena", x)
             operands.append(slot)
             outer.append(slot if slot[0] == "table" else None)
-            touched.append((slot, aval.nbytes, not is_value or x in planned.op.results))
+            touched.append((slot, aval.nbytes, not isinstance(x, Value) or x in planned.op.results))
         grain = max(step.split.extent, 1) if planned.solo else step.split.grain
         branch = step.function if wide else (step.function, step.split.extent, grain, *outer)
         found.append(Launch(step, operands, touched, grain, wide, branch))
