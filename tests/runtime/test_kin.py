@@ -73,9 +73,9 @@ def test_what_steps_read_from_outside() -> None:
     body = snapshot(topological([z._ref]))
     outside = [r for step in body for r in step.inputs if r[0] not in {s.node for s in body}]
     assert inputs_of(body, [x._ref, z._ref]) == list(dict.fromkeys([*outside, x._ref]))
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, AttributeError)):
         inputs_of([1])
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, AttributeError)):
         snapshot([1])
 
 
