@@ -437,8 +437,7 @@ class KernelModule:
             return name
         operation = self._private[name]
         text = operation.get_asm(assume_verified=True, use_local_scope=True).replace(f" @{name}(", " @(", 1)
-        lines = text.splitlines()
-        key = "\n".join(line if "memref.alloca" in line else _SIZE.sub("memref<?x", line) for line in lines)
+        key = _SIZE.sub("memref<?x", text) if "memref.alloca" not in text else _without_extents(text)
         found = self._known.setdefault(key, name)
         if found != name:
             del self._private[name]
@@ -477,6 +476,12 @@ class KernelModule:
             loc=ir.Location.unknown(ctx),
             ip=ir.InsertionPoint.at_block_begin(self.body),
         )
+
+
+def _without_extents(text: str) -> str:
+    """The text of a function without the extents of arrays that are not its own."""
+    lines = text.splitlines()
+    return "\n".join(line if "memref.alloca" in line else _SIZE.sub("memref<?x", line) for line in lines)
 
 
 @functools.cache

@@ -46,6 +46,7 @@ class Launch(NamedTuple):
         operands: where each lies. touched: the same with their bytes, and whether they are written.
         grain: members of a team take multiples of it.
         wide: see above.
+        branch: equal for launches that differ only in offsets.
     """
 
     step: ScheduledKernel
@@ -53,14 +54,7 @@ class Launch(NamedTuple):
     touched: list[tuple[Slot, int, bool]]
     grain: int
     wide: bool
-
-    @property
-    def branch(self) -> Any:
-        """Equal for launches that differ only in offsets."""
-        if self.wide:
-            return self.step.function
-        outer = tuple(slot if slot[0] == "table" else None for slot in self.operands)
-        return self.step.function, self.step.split.extent, self.grain, outer
+    branch: Any
 
     def numbers(self, arena: int) -> list[int]:
         """What a row says of it. `arena`: the arena's number among the addresses of a wide function."""
@@ -134,11 +128,13 @@ def parts(
 
     for i, planned in enumerate(planned_ops):
         own = _launches(planned, slots, wide)
-        if len(branches.union(launch.branch for launch in own)) > most:
+        more = {launch.branch for launch in own} - branches
+        if len(branches) + len(more) > most:
             yield from close(i)
             first, launches, branches = i, [], set()
+            more = {launch.branch for launch in own}
         launches += own
-        branches.update(launch.branch for launch in own)
+        branches |= more
     yield from close(len(planned_ops))
 
 
@@ -169,12 +165,15 @@ def _launches(planned: PlannedOp, slots: Slots, wide: bool) -> list[Launch]:
             continue  # what it would copy is there already
         operands: list[Slot] = []
         touched: list[tuple[Slot, int, bool]] = []
+        outer: list[Slot | None] = []
         for x, aval in operands_of(planned, step):
             slot: Slot = slots[x] if isinstance(x, Value) else ("arena", x)
             operands.append(slot)
+            outer.append(slot if slot[0] == "table" else None)
             touched.append((slot, aval.nbytes, not isinstance(x, Value) or x in planned.op.results))
         grain = max(step.split.extent, 1) if planned.solo else step.split.grain
-        found.append(Launch(step, operands, touched, grain, wide))
+        branch = step.function if wide else (step.function, step.split.extent, grain, *outer)
+        found.append(Launch(step, operands, touched, grain, wide, branch))
     return found
 
 

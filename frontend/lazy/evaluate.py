@@ -31,6 +31,7 @@ from smelt.runtime.device import host_of
 from .calls import run_call
 from .core import COMPILED, LEAF, topological
 from .execution import direct, tiers
+from .execution.kin import kin_of
 from .execution.results import as_buffer
 from .execution.rolled import Rolled
 from .execution.steps import Plan, plan, walking
@@ -152,7 +153,12 @@ class _Known:
             elif self.structure.rests(tiers.fewest(order), found.seconds):
                 return True
             else:
-                self.ops = tiers.to_compile(rolled_subgraph(order, found.kept())[0])
+                loops = rolled_subgraph(order, found.kept())
+                if loops.kin is not None:
+                    self.structure.joins(loops.kin)
+                self.ops = tiers.ops_to_compile(loops.body, loops.kin)
+                if loops.structure is not None:
+                    self.structure.counted = self.ops, found.seconds
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
@@ -160,6 +166,8 @@ class _Known:
         if not self.is_shared:
             structure.spent += self.structure.spent
             structure.ops_seconds = min(structure.ops_seconds, self.structure.ops_seconds)
+            structure.kin = structure.kin or self.structure.kin
+            structure.counted = structure.counted or self.structure.counted
             self.structure, self.is_shared = structure, True
 
 
@@ -279,7 +287,7 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
     has_calls = any(node.op is COMPILED for node in order)
     keep = [n for n in order if n in roots or n in held]
     loops = None if has_calls or len(order) <= MAX_NODES else rolled_subgraph(order, keep)
-    if not has_calls and (loops is None or len(loops[0]) <= MAX_NODES):
+    if not has_calls and (loops is None or len(loops.body) <= MAX_NODES):
         held.clear()
         roots.clear()
         _run(request, order, keep, loops)
@@ -429,6 +437,8 @@ def _run_tiered(
     structure = tiers.structures.get_or_make(graph.key, tiers.Structure)
     if known is not None:
         known.share(structure)
+    if structure.kin is None:
+        structure.joins(graph.kin or kin_of(graph.key[0]))
     known_program = executables.get(graph.key)
     without_sizes = None
     if known_program is None or structure.prefers_ops:

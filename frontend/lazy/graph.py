@@ -45,6 +45,13 @@ def snapshot(nodes: Iterable[Node]) -> list[RecordedNode]:
     return [RecordedNode(n, n.op, n.attrs, n.inputs, n.avals, n.where) for n in nodes]
 
 
+def inputs_of(body: Sequence[RecordedNode], outputs: Iterable[Ref] = ()) -> list[Ref]:
+    """What steps, and `outputs`, read of nodes that are none of the steps, in order of appearance."""
+    inside = {step.node for step in body}
+    read = [ref for step in body for ref in step.inputs]
+    return list(dict.fromkeys([ref for ref in (*read, *outputs) if ref[0] not in inside]))
+
+
 class FunctionKey:
     """What a function computes, as a key: equal ones are one object while it lives, with its hash."""
 
@@ -88,16 +95,19 @@ class GraphFunction:
         key: equal for functions that compute the same.
         names: what the user calls the arguments, as far as known.
         rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
+
+    Args:
+        structure: its `structure_key`, where that is known.
     """
 
     def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[RecordedNode],
-                 outputs: Sequence[Ref]):  # fmt: skip
+                 outputs: Sequence[Ref], structure: Any = None):  # fmt: skip
         self.name = name
         self.parameters = list(parameters) + list(captured)
         self.captured = list(captured)
         self.body = body
         self.outputs = list(outputs)
-        self.key = FunctionKey(structure_key(self.parameters, body, self.outputs))
+        self.key = FunctionKey(structure or structure_key(self.parameters, body, self.outputs))
         self.names: Sequence[str | None] = ()
         self.rules: dict[str, Any] = {}
 
@@ -259,3 +269,4 @@ def record_function(name: str, parameters: Sequence[Ref], outputs: Sequence[Ref]
 if native is not None:
     native.connect_keys(step_key, _attrs_keys, _plain_names, PARAMETER, RecordedNode)
     structure_key, dependent_on = native.structure_key, native.dependent_on
+    snapshot, inputs_of = native.snapshot, native.inputs_of

@@ -57,6 +57,7 @@ from ..call_graph import require_expanded
 from ..extract import extract, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
 from ..rewrite import unplaced_functions
+from .analysis import is_pointwise, is_row_reduction
 from .attention import ENOUGH_ROWS
 from .attention_groups import AttentionGroup, AttentionGroups
 from .contraction_layout import lay_out_contractions
@@ -178,10 +179,11 @@ class FusePass(Pass):
         is_small = tiny <= MOST or largest_part(function, spread) <= MOST
         for apart in dict.fromkeys((0, self.apart)) if is_small else (self.apart,):
             if not apart or tiny >= MANY:
+                moved = moved_apart(function, apart, spread) if apart else ()
                 found.append(
                     Grouping(
                         function, self.max_ops, kernels, self.max_buffers, apart, spread, may_join, explains,
-                        self.shared_rows, self.flops_per_byte, expressions,
+                        self.shared_rows, self.flops_per_byte, expressions, moved,
                     )
                 )
                 found[-1].run()
@@ -262,6 +264,32 @@ def compile_cost(grouping: Grouping) -> float:
     different = {structure(g): g for g in grouping.groups}
     inside = sum(1 + op.op.flops for group in different.values() for op in group.ops)
     return KERNEL_COST * len(different) + inside + CALL_COST * len(grouping.groups)
+
+
+def moved_apart(function: Function, most: int, spread: Collection[Value]) -> Collection[OpView]:
+    """Movement of values of at most so many elements that had better be kernels of its own. As a part of what reads it
+    each pair of the two is another kernel; by itself it is one more call.
+
+    Args:
+        spread: values that are single numbers, repeated.
+    """
+    moved: dict[OpView, Hashable] = {}
+    made: dict[Value, Hashable] = {}  #: how values were moved, by what computes them
+    pairs: set[Hashable] = set()
+    for op in function.ops:
+        v = op.operands[0] if op.operands else None
+        free = is_pointwise(op) and op.op.flops == 0
+        if free and v is not None and v.aval.size > 1 and v not in spread and elements(op) <= most:
+            how = op.op.name, *[x.aval for x in op.operands], tuple(op.attrs.values())
+            made[op.results[0]] = how, made.get(v)
+            if not op.op.is_view:
+                moved[op] = how
+        elif is_pointwise(op) or is_row_reduction(op) or is_contraction(op):
+            read = [made.get(x) for x in op.operands]
+            if any(read):
+                pairs.add((op.op.name, tuple(op.attrs.values()), *read))
+    apart = KERNEL_COST * len(set(moved.values())) + CALL_COST * len(moved)
+    return moved if apart < KERNEL_COST * len(pairs) else ()
 
 
 def outline(

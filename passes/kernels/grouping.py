@@ -39,6 +39,7 @@ class Grouping:
         max_buffers: arrays that one group reads and writes; 0 for any number.
         apart: ops on values of at most so many elements are groups of their own, with the movement in front of them.
         spread: values that make no siblings of those who read them: then more groups are equal.
+        moved: movement that is a group of its own, for that reason, too.
         may_join: says whether what could join does.
         explains: whether answers are kept, for remarks.
         shared_rows, flops_per_byte: as of `fuse`.
@@ -49,6 +50,7 @@ class Grouping:
         self, function: Function, max_ops: int, contractions: Collection[OpView] = (), max_buffers: int = 0,
         apart: int = 0, spread: Collection[Value] = (), may_join: Answers = fewest_bytes, explains: bool = False,
         shared_rows: bool = False, flops_per_byte: float = 0.0, expressions: Collection[Value] = (),
+        moved: Collection[OpView] = (),
     ):  # fmt: skip
         self.function, self.max_ops, self.may_join = function, max_ops, may_join
         self.explains, self.shared_rows, self.flops_per_byte = explains, shared_rows, flops_per_byte
@@ -56,7 +58,7 @@ class Grouping:
         self.refusals: dict[tuple[OpView | Group, Group], dict[Way, Reason]] | None = {} if explains else None
         self.merged: dict[Group, Group] = {}  #: groups that are part of another now
         self.contractions, self.max_buffers, self.apart = contractions, max_buffers, apart
-        self.spread = spread
+        self.spread, self.moved = spread, moved
         self.weightless = weightless_values(function) if max_buffers else set()
         self.expressions = expressions
         self.position = {op: i for i, op in enumerate(function.ops)}
@@ -89,7 +91,10 @@ class Grouping:
         value = op.results[0]
         readers = list(self.readers.get(value, ()))
         external = value in self.returned or bool(self.others.get(value))
-        if pointwise and op.op.flops == 0:
+        if op in self.moved:
+            self._note_all(op, readers, "movement", _TINY)
+            self._start(op)
+        elif pointwise and op.op.flops == 0:
             self._visit_free(op, readers, external)
         elif self.apart and elements(op) <= self.apart:
             self._note_all(op, readers, "inside", _TINY)

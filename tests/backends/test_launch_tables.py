@@ -144,7 +144,7 @@ def test_a_team_waits_in_a_table_where_it_must() -> None:
 def test_who_must_wait(touched: list[list[tuple[str, int, bool]]], expected: list[bool]) -> None:
     step: Any = None
     launches = [
-        launch_tables.Launch(step, [], [((where, at), 64, written) for where, at, written in some], 1, True)
+        launch_tables.Launch(step, [], [((where, at), 64, written) for where, at, written in some], 1, True, None)
         for some in touched
     ]
     assert launch_tables.waits(launches, {("table", 4): [("table", 3)]}) == expected

@@ -257,3 +257,22 @@ def test_many_ops_on_tiny_values_are_few_different_kernels() -> None:
 
 def test_few_ops_on_tiny_values_are_fused() -> None:
     assert len(fused([Aval((4, 4), f32)], lambda b, x: softmax(b, x, 1), "fuse{apart=1024}")) == 1
+
+
+@pytest.mark.parametrize("variants", [1, 9])
+def test_movement_of_tiny_values_is_a_kernel_where_each_reader_would_be_another(variants: int) -> None:
+    ways = [(op, i) for op in ("add", "sub", "mul", "maximum", "minimum") for i in (0, 1)][:variants]
+
+    def moved(b: Any, x: Any, y: Any) -> Any:
+        for i in range(96):
+            op, first = ways[i % len(ways)]
+            turned = b.transpose(x, permutation=(1, 0))
+            operands = (turned, y) if first else (y, turned)
+            x = b.tanh(getattr(b, op)(*operands))
+        return x
+
+    kernels = fused([Aval((4, 4), f32)] * 2, moved, "fuse{apart=16}")
+    if variants == 1:  # one kernel for all, and no call more
+        assert len(set(kernels)) == 2 and len(kernels) == 2 * 96
+    else:
+        assert len(set(kernels)) == 1 + 1 + 5 and len(kernels) == 3 * 96

@@ -65,6 +65,8 @@ KEPT = {
     "frontend/lazy/graph.py _plain_names": "the ops there are",
     "frontend/lazy/evaluate.py _known": "settings.cache_size",
     "frontend/lazy/evaluate.py _waiting": "the threads there are",
+    "frontend/lazy/execution/kin.py _kins": "settings.cache_size, settings.cache_bytes",
+    "frontend/lazy/sizeless.py _ways": "the ops there are",
     "frontend/lazy/execution/rolled.py searched": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/execution/steps.py _prepared": "10,000 steps",
     "frontend/lazy/execution/subgraphs.py executables": "settings.cache_size, settings.cache_bytes",

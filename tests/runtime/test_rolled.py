@@ -356,7 +356,7 @@ def test_repetitions_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> Non
             x = smelt.sin(x) * factors[i % len(factors)]
         return x
 
-    def unwanted(self: Any) -> None:
+    def unwanted(self: Any, hint: int) -> None:
         raise AssertionError("looked for again")
 
     one, other = start(5), start(5, 1)[:, 0] + 0

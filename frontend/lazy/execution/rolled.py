@@ -22,7 +22,8 @@ from smelt.ir.op import Ints, registry
 from smelt.runtime import LruCache
 
 from ..core import NO_ATTRS, PARAMETER, leaf
-from ..graph import GraphFunction, Node, RecordedNode, Ref, step_key, structure_key
+from ..graph import GraphFunction, Node, RecordedNode, Ref, inputs_of, step_key, structure_key
+from .kin import Kin, kin_of
 from .results import as_buffer
 from .tiers import count
 from .windows import is_window, move, stacked
@@ -48,65 +49,91 @@ def rolled(
     Args:
         by_value: whether inputs that share their memory are one. The result then holds for these values alone.
     """
-    body, results, _ = rolled_with_key(body, outputs, by_value)
-    return body, results
+    found = rolled_with_key(body, outputs, by_value)
+    return found.body, found.outputs
 
 
-#: Nodes, results and perhaps the key of a function.
-Rolled = tuple[Sequence[RecordedNode], list[Ref], Any]
+class Rolled(NamedTuple):
+    """A function with loops in place of repetitions.
+
+    Attributes:
+        structure: its `structure_key`, where that came out on the way.
+        kin: what is known of those that differ from it in sizes alone, before there were loops, where that was asked.
+    """
+
+    body: Sequence[RecordedNode]
+    outputs: list[Ref]
+    structure: Any = None
+    kin: Kin | None = None
 
 
 def rolled_with_key(body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool = False) -> Rolled:
-    """`rolled`, and the function's `structure_key` where it came out on the way; else None."""
-    results = list(outputs)
-    if len(body) < LEAST:
-        return body, results, None
-    structure: Any = None
-    known: Sequence[_Steps | None] | None = None
-    if len(body) <= MOST_KEPT:
-        structure, values = _key(body, results, by_value)
-        key = structure, values, by_value
-        try:
-            known = searched.get(key)
-        except TypeError:  # sizes that are symbols have no hash
-            return body, results, None
-    nodes = len(body)
-    made: list[_Steps | None] = []
-    while len(body) >= LEAST:
-        if known is not None and known[len(made)] is None:
-            break
-        repetitions = _Repetitions(body, results, by_value)
-        steps = repetitions.steps() if known is None else known[len(made)]
-        found = repetitions.rolled(steps) if steps is not None else None
-        made.append(steps if found is not None else None)
-        if found is None:
-            break
-        body, results = found
+    """`rolled`, and what was found out on the way."""
+    results, nodes = list(outputs), len(body)
+    if nodes < LEAST:
+        return Rolled(body, results)
+    if nodes > MOST_KEPT:
+        return Rolled(*_search(body, results, by_value, [])[:2])
+    structure, values = _key(body, results, by_value)
+    try:
+        known = searched.get((structure, values, by_value))
+    except TypeError:  # sizes that are symbols have no hash
+        return Rolled(body, results)
+    if known is not None:
+        for steps in known.steps:
+            found = _Repetitions(body, results, by_value).rolled(steps)
+            if found is None:
+                break
+            body, results = found
     else:
-        made.append(None)
-    if known is None and structure is not None:
-        searched.put(key, _Found(made, nodes))
-    return body, results, None if made and made[0] else structure
+        kin = kin_of(structure)
+        like = values, by_value
+        body, results, made, periods = _search(body, results, by_value, kin.periods.get(like, []))
+        kin.repeats(like, periods)
+        known = _Found(made, kin, nodes)
+        searched.put((structure, values, by_value), known)
+    return Rolled(body, results, None if known.steps else structure, known.kin)
 
 
-class _Found(list["_Steps | None"]):
-    """The repetitions of a function of so many nodes, one after the other; None stands for the end."""
+def _search(
+    body: Sequence[RecordedNode], outputs: list[Ref], by_value: bool, expected: Sequence[int | None]
+) -> tuple[Sequence[RecordedNode], list[Ref], list[_Steps], list[int | None]]:
+    """A function with loops, its repetitions, and the periods of all that repeats itself; None stands for the end.
 
-    def __init__(self, steps: Iterable[_Steps | None], nodes: int):
-        super().__init__(steps)
-        self.nbytes = 300 * nodes
+    Args:
+        expected: the periods in a function of other sizes.
+    """
+    made: list[_Steps] = []
+    periods: list[int | None] = []
+    while len(body) >= LEAST:
+        hint = expected[len(made)] if len(made) < len(expected) else 0
+        repetitions = _Repetitions(body, outputs, by_value)
+        steps = None if hint is None else repetitions.steps(hint)
+        periods.append(None if steps is None else repetitions.period)
+        found = None if steps is None else repetitions.rolled(steps)
+        if steps is None or found is None:
+            break
+        made.append(steps)
+        body, outputs = found
+    return body, outputs, made, periods
+
+
+class _Found(NamedTuple):
+    """The repetitions of a function, one after the other, and what is known of those of other sizes."""
+
+    steps: list[_Steps]
+    kin: Kin
+    nodes: int
 
 
 #: Those that were found: looking takes longer than to run what is small. Of longer functions nothing is kept.
-searched = LruCache(weigh=lambda found: found.nbytes)
+searched = LruCache(weigh=lambda found: 300 * found.nodes)
 MOST_KEPT = 10_000
 
 
 def _key(body: Sequence[RecordedNode], outputs: Sequence[Ref], by_value: bool) -> tuple[Any, tuple[int, ...]]:
     """What the repetitions of a function depend on: its structure, and which inputs are one value."""
-    inside = {step.node for step in body}
-    read = [ref for step in body for ref in step.inputs]
-    inputs = list(dict.fromkeys([ref for ref in (*read, *outputs) if ref[0] not in inside]))
+    inputs = inputs_of(body, outputs)
     same: dict[int, int] = {}
     values: list[int] = []
     if by_value:
@@ -152,6 +179,7 @@ class _Repetitions:
         #: Where each operand is computed: the place of a node, or -1 for what comes from outside.
         self.read = [[self.place.get(node, -1) for node, _ in step.inputs] for step in body]
         self._kinds: np.ndarray | None = None
+        self.period = 0  #: of the repetition that was found, before several steps of it were one
 
     @property
     def kinds(self) -> np.ndarray:
@@ -172,13 +200,21 @@ class _Repetitions:
             self._kinds = np.array(found, np.int64)
         return self._kinds
 
-    def steps(self) -> _Steps | None:
-        """The longest repetition; None where there is none."""
+    def steps(self, hint: int = 0) -> _Steps | None:
+        """The longest repetition; None where there is none.
+
+        Args:
+            hint: its period, if that is likely to be this; others are tried where nothing repeats itself so.
+        """
         best = _Steps(0, 1, 0)
-        for period in self._periods():
-            best = self._steps(period, best)
+        if hint and hint * STEPS <= len(self.body):
+            best = self._steps(hint, best)
+        if best.saved() < LEAST:
+            for period in self._periods():
+                best = self._steps(period, best)
         if best.saved() < LEAST:
             return None
+        self.period = best.period
         best = self._with_first(best)
         ops = count(self.body[best.start : best.start + best.period])
         period = best.period * -(-BODY // ops)

@@ -11,7 +11,8 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module
 
 from ..build import build_module
-from ..graph import GraphFunction, Node, RecordedNode, Ref, snapshot, structure_key
+from ..graph import GraphFunction, Node, RecordedNode, Ref, inputs_of, snapshot, structure_key
+from .kin import Kin
 from .programs import kept_program, program_in_background, program_of
 from .rolled import Rolled, rolled_with_key
 
@@ -23,15 +24,20 @@ executables = LruCache(weigh=lambda program: program.nbytes)
 
 
 class Subgraph(NamedTuple):
-    """A piece of the graph as a function: what a program is made of and found by."""
+    """A piece of the graph as a function: what a program is made of and found by.
+
+    Attributes:
+        kin: as of `rolled.Rolled`.
+    """
 
     key: Any
     inputs: list[Ref]
     body: Sequence[RecordedNode]
     outputs: list[Ref]
+    kin: Kin | None = None
 
     def function(self) -> GraphFunction:
-        return GraphFunction("graph", self.inputs, (), list(self.body), self.outputs)
+        return GraphFunction("graph", self.inputs, (), list(self.body), self.outputs, self.key[0])
 
     def values(self) -> list[Buffer]:
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
@@ -67,8 +73,8 @@ def subgraph_of(
     order: Sequence[Node], keep: Sequence[Node], device: Device, small: bool, loops: Rolled | None = None
 ) -> Subgraph:
     """A piece with loops in place of repetitions; `keep`: the nodes that are wanted."""
-    body, outputs, structure = loops or rolled_subgraph(order, keep)
-    return function_of(body, outputs, device, small, structure)
+    found = loops or rolled_subgraph(order, keep)
+    return function_of(found.body, found.outputs, device, small, found.structure)._replace(kin=found.kin)
 
 
 def plain_subgraph(order: Sequence[Node], keep: Iterable[Node], device: Device) -> Subgraph:
@@ -92,13 +98,3 @@ def rolled_subgraph(order: Sequence[Node], keep: Iterable[Node]) -> Rolled:
 
 def results_of(keep: Iterable[Node]) -> list[Ref]:
     return [(n, i) for n in keep for i in range(len(n.avals))]
-
-
-def inputs_of(body: Sequence[RecordedNode]) -> list[Ref]:
-    inside = {step.node for step in body}
-    found: dict[Ref, None] = {}
-    for step in body:
-        for ref in step.inputs:
-            if ref[0] not in inside:
-                found.setdefault(ref)
-    return list(found)

@@ -36,6 +36,8 @@ from smelt.runtime.compile import is_loaded
 if TYPE_CHECKING:
     from smelt.runtime.background import Pending
 
+    from .kin import Kin
+
 from ..graph import APPLY, Node, RecordedNode, callees
 
 T = TypeVar("T")
@@ -85,12 +87,13 @@ class Structure:
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
         share: the part of what a run takes that a program might save.
         asked: whether `compile` was asked for it.
+        kin: what is known of graphs that differ from these in sizes alone.
         counted: what `measures` gave.
     """
 
     __slots__ = (
-        "asked", "can_wait", "counted", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share", "sizes",
-        "spent",
+        "asked", "can_wait", "counted", "kin", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share",
+        "sizes", "spent",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -103,11 +106,23 @@ class Structure:
         self.sizes, self.share = "", 1.0
         self.asked = False
         self.counted: tuple[int, float] | None = None
+        self.kin: Kin | None = None
+
+    def joins(self, kin: Kin) -> None:
+        """A size was met that was not known."""
+        if self.kin is None:
+            self.kin = kin
+            kin.met += 1
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is met for the first time, and not likely to be met again: no program is made for later."""
+        return not self.spent and self.kin is not None and self.kin.pass_by
 
     def measures(self, order: Sequence[Node | RecordedNode]) -> tuple[int, float]:
         """Ops to compile of a graph of this structure, and what they are expected to take one by one: counted once."""
         if self.counted is None:
-            self.counted = to_compile(order), op_by_op_seconds(order)
+            self.counted = ops_to_compile(order, self.kin), op_by_op_seconds(order)
         return self.counted
 
     def begins(self, limit: float, expected: float) -> bool:
@@ -116,7 +131,7 @@ class Structure:
         Args:
             limit: what a compile takes.
         """
-        if not self.can_wait:
+        if not self.can_wait or self.passes:
             return False
         if self.asked:
             return self.spent > 0 or expected >= limit * SOON
@@ -148,7 +163,7 @@ class Structure:
         ops, seconds = self.measures(order)
         limit, in_place = cost.seconds(ops), cost.in_place(ops)
         expected = self.share * (self.ops_seconds if self.spent else seconds)
-        if not self.looked and self.spent + expected >= LOOK:
+        if not (self.looked or self.passes) and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
                 return kept
@@ -173,7 +188,7 @@ class Structure:
             return not pending.ready()
         expected = self.share * (self.ops_seconds if self.spent else seconds)
         begins = self.begins(cost.seconds(ops), expected)
-        looks = not self.looked and self.spent + expected >= LOOK
+        looks = not (self.looked or self.passes) and self.spent + expected >= LOOK
         return not (begins or looks or self.spent + expected >= cost.in_place(ops))
 
     @property
@@ -189,6 +204,8 @@ class Structure:
         return self.runs >= RUNS and self.ops_seconds < self.program_seconds
 
     def run_ops(self, run: Callable[[], T]) -> T:
+        if self.kin is not None and self.spent:
+            self.kin.returned += 1
         start = time.thread_time()
         found = run()
         seconds = time.thread_time() - start
@@ -322,6 +339,15 @@ def to_compile(order: Iterable[Node | RecordedNode]) -> int:
         kinds.setdefault((near, "all", *[a[1] for a in above]), before)
         total += 1 if len(kinds) > before else REPEATED
     return round(total)
+
+
+def ops_to_compile(order: Iterable[Node | RecordedNode], kin: Kin | None) -> int:
+    """`to_compile`, counted once for all sizes."""
+    if kin is None:
+        return to_compile(order)
+    if kin.ops is None:
+        kin.ops = to_compile(order)
+    return kin.ops
 
 
 def fewest(order: Iterable[Node | RecordedNode]) -> int:

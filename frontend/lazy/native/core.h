@@ -2,11 +2,11 @@
    tests (SMELT_CORE). What is rare (a recipe to be made, a Python number or a file name that was not met yet, what
    computes a node) is asked of Python.
 
-   nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; memory.c:
-   `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c: running it; calls.c:
-   `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of rows; halves.c: half precision;
-   threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c:
-   sorting; written_rows.c: scattering; arranged.c: copies in another order; core.c: the module.
+   nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; sizeless.c:
+   `sizeless_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c:
+   running it; calls.c: `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of rows; halves.c: half
+   precision; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of small matrices;
+   radix.c: sorting; written_rows.c: scattering; arranged.c: copies in another order; core.c: the module.
 
    All of it runs under the interpreter's lock. Releasing a chain of nodes does not recurse: that is what the trashcan
    of CPython is for, through which the tuples between nodes go too. */
@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 16
+#define INTERFACE 17
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -60,6 +60,12 @@ SHARED void node_forget(Node *self);
 SHARED PyObject *connect_keys(PyObject *module, PyObject *args);
 SHARED PyObject *structure_key(PyObject *module, PyObject *args);
 SHARED PyObject *dependent_on(PyObject *module, PyObject *args);
+SHARED PyObject *snapshot(PyObject *module, PyObject *nodes);
+SHARED PyObject *inputs_of(PyObject *module, PyObject *args);
+
+/* sizeless.c */
+SHARED PyObject *connect_sizeless(PyObject *module, PyObject *args);
+SHARED PyObject *sizeless_key(PyObject *module, PyObject *structure);
 
 /* memory.c */
 SHARED PyTypeObject MemoryType;

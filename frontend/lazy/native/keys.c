@@ -177,6 +177,28 @@ static PyObject *recorded(Node *node)
     return found;
 }
 
+/* snapshot(nodes): see `graph.py`. */
+PyObject *snapshot(PyObject *module, PyObject *nodes)
+{
+    PyObject *found = NULL, *given = PySequence_Fast(nodes, "nodes are a sequence");
+    Py_ssize_t n = given == NULL ? 0 : PySequence_Fast_GET_SIZE(given);
+    if (given != NULL)
+        found = PyList_New(n);
+    for (Py_ssize_t i = 0; found != NULL && i < n; i++) {
+        PyObject *node = PySequence_Fast_GET_ITEM(given, i), *step = NULL;
+        if (Py_IS_TYPE(node, &NodeType))
+            step = recorded((Node *)node);
+        else
+            PyErr_SetString(PyExc_TypeError, "what is recorded is a node");
+        if (step == NULL)
+            Py_CLEAR(found);
+        else
+            PyList_SET_ITEM(found, i, step);
+    }
+    Py_XDECREF(given);
+    return found;
+}
+
 /* Add those references to `outside`, the keys of a dictionary, that lead to none of the nodes; 0, or -1 with an error. */
 static int add_outside(PyObject *outside, PyObject *refs, PyObject *nodes)
 {
@@ -189,6 +211,33 @@ static int add_outside(PyObject *outside, PyObject *refs, PyObject *nodes)
     }
     Py_XDECREF(items);
     return failed ? -1 : 0;
+}
+
+/* inputs_of(body, outputs): see `graph.py`. */
+PyObject *inputs_of(PyObject *module, PyObject *args)
+{
+    PyObject *body, *outputs = empty, *found = NULL;
+    if (!PyArg_ParseTuple(args, "O|O:inputs_of", &body, &outputs))
+        return NULL;
+    PyObject *steps = PySequence_Fast(body, "a body is a sequence"), *nodes = PySet_New(NULL), *outside = PyDict_New();
+    int failed = steps == NULL || nodes == NULL || outside == NULL;
+    Py_ssize_t n = failed ? 0 : PySequence_Fast_GET_SIZE(steps);
+    for (Py_ssize_t i = 0; !failed && i < n; i++) {
+        PyObject *step = PySequence_Fast_GET_ITEM(steps, i);
+        if (!Py_IS_TYPE(step, recorded_type)) {
+            PyErr_SetString(PyExc_TypeError, "a step is a RecordedNode");
+            failed = 1;
+        } else
+            failed = PySet_Add(nodes, PyTuple_GET_ITEM(step, 0)) < 0;
+    }
+    for (Py_ssize_t i = 0; !failed && i < n; i++)
+        failed = add_outside(outside, PyTuple_GET_ITEM(PySequence_Fast_GET_ITEM(steps, i), 3), nodes) < 0;
+    if (!failed && add_outside(outside, outputs, nodes) == 0)
+        found = PyDict_Keys(outside);
+    Py_XDECREF(steps);
+    Py_XDECREF(nodes);
+    Py_XDECREF(outside);
+    return found;
 }
 
 /* Whether a node is applied to one of the nodes: 1, 0, or -1 with an error. */
