@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, overload
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import multiply
@@ -302,6 +302,10 @@ def lstsq(
     if y.shape[-2] != x.shape[-2]:
         message = f"smelt.linalg.lstsq: a has {x.shape[-2]} rows, b has {y.shape[-2]}; a {x.aval}, b {y.aval}"
         raise ShapeError(at_user_line(message))
+    accepted = ops["pinv"].accepts
+    if x.dtype not in accepted:
+        listed = ", ".join(d.name for d in accepted)
+        raise DTypeError(at_user_line(f"smelt.linalg.lstsq: a and b are {x.dtype.name}, must be of {listed}"))
     tolerance = _tolerance("lstsq", "rcond", x, rcond)
     found = matmul(emit(ops["pinv"], (x,), {"rtol": tolerance}), y)
     rest = matmul(x, found) - y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,31 @@ def test_as_numpy(case: int) -> None:
         (lambda: smelt.cov(smelt.ones((2, 3)), fweights=[1.5, 4.5, 1.5]), DTypeError),
         (lambda: smelt.average(smelt.ones((2, 2, 3)), axis=(0, 1), weights=[1.0, 2.0]), ShapeError),
         (lambda: smelt.insert(smelt.arange(4), [True, False], [1]), ShapeError),
+        (lambda: smelt.linalg.lstsq(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 2])), DTypeError),
+        *[(lambda p=p: smelt.linalg.cond(smelt.zeros((3, 0, 0)), p), ShapeError) for p in (None, 1, -2, "fro")],
         (lambda: smelt.polyval(smelt.broadcast_to(smelt.array(1.0), (2**33,)), 1.0), ShapeError),
     ],
 )
 def test_refused(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_numpy_suite\.py"):
         call()
+
+
+def test_interp_beside_infinite_values() -> None:
+    points, x = np.array([1.0, 3, 5, 7, 9]), np.array([0.0, 1, 2, 4, 6, 8, 9, 10])
+    lines = np.array(list(itertools.product([INF, -INF, NAN, 1.0, -2.0], repeat=5)))
+    interp = smelt.vmap(smelt.interp, in_axes=(None, None, 0))
+    want = np.array([np.interp(x, points, line) for line in lines])
+    np.testing.assert_array_equal(np.asarray(interp(smelts(x), smelts(points), smelts(lines))), want)
+
+
+@pytest.mark.parametrize("order", [None, 2, -2])
+def test_condition_numbers_of_singular_matrices_are_infinite(order: int | None) -> None:
+    many = np.stack([np.zeros((2, 2)), np.ones((2, 2)), np.diag([1.0, 0]), np.diag([1.0, 3])])
+    many[1, 0, 0] = 2
+    with np.errstate(all="ignore"):
+        want = np.linalg.cond(many, order)
+    np.testing.assert_allclose(np.asarray(smelt.linalg.cond(smelts(many), order)), want)
 
 
 def test_interp_has_its_derivatives_where_points_meet() -> None:
