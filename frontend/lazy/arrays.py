@@ -411,7 +411,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
 def number_ref(value: Scalar, dtype: DType) -> Ref:
     """`scalar_array` without the handle."""
     if state.compiling or type(value) is Symbol:
-        _check_fits(value, dtype)
+        value = _fitting(value, dtype)
         return (Node(registry["constant"], {"value": value, "dtype": dtype}, (), (_scalar_avals[dtype],)), 0)
     # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
     # a dictionary, and so are 0.0 and -0.0.
@@ -419,8 +419,7 @@ def number_ref(value: Scalar, dtype: DType) -> Ref:
     key = (value if value or kind is int else str(value), kind, dtype)
     buffer = _scalar_buffers.get(key)
     if buffer is None:
-        _check_fits(value, dtype)
-        buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
+        buffer = Buffer(_scalar_avals[dtype], constant_array(_fitting(value, dtype), dtype))
         if len(_scalar_buffers) > 1000:
             _scalar_buffers.clear()
         _scalar_buffers[key] = buffer
@@ -430,8 +429,11 @@ def number_ref(value: Scalar, dtype: DType) -> Ref:
 connect_arrays(array, number_ref, _scalar_buffers)
 
 
-def _check_fits(value: Scalar, dtype: DType) -> None:
-    """A weak integer takes the dtype of the array that it meets; wrapped around it would be another number."""
+def _fitting(value: Scalar, dtype: DType) -> Scalar:
+    """A number for a constant of a dtype: integers that neither NumPy nor MLIR has are floats.
+
+    A weak integer takes the dtype of the array that it meets; wrapped around it would be another number.
+    """
     is_symbol = type(value) is Symbol  # what is asked of it becomes a guard
     if (type(value) is int or (is_symbol and isinstance(value, int))) and not dtype.holds(value):
         raise AttributeValueError(
@@ -442,12 +444,14 @@ def _check_fits(value: Scalar, dtype: DType) -> None:
         )
     if isinstance(value, int) and (dtype.is_float or dtype.is_complex) and not (is_symbol and value < 1 << 63):
         try:
-            float(value)
+            as_float = float(value)
         except OverflowError:
             message = f"smelt: the number {shown(value)} is too large for {dtype.name}"
             raise AttributeValueError(at_user_line(message)) from None
+        return value if is_symbol or -(1 << 63) <= value < 1 << 64 else as_float
     if type(value) is complex and not dtype.is_complex:
         raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
+    return value
 
 
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:

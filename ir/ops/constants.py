@@ -53,8 +53,6 @@ def constant_array(value: Number, dtype: DType) -> np.ndarray:
         value = int(value) & ((1 << bits) - 1)
         if dtype.kind == "i" and value >> (bits - 1):
             value -= 1 << bits
-    elif type(value) is int and dtype.is_inexact and value.bit_length() > 63:
-        value = float(value)  # to NumPy an object, which ml_dtypes does not convert
     with np.errstate(all="ignore"):
         if dtype.is_integer and isinstance(value, float):
             return convert_array(np.array(value), dtype)
