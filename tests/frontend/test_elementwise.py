@@ -149,7 +149,8 @@ def test_floor_divide_rounds_the_exact_quotient(dtype):
     rng = np.random.default_rng(0)
     x, y = (smelt.array(np.round(rng.uniform(-9, 9, 2000), 1), dtype) for _ in range(2))
     y = smelt.where(smelt.abs(y) < 0.05, smelt.full_like(y, 0.1), y)
-    x, y = smelt.concatenate([x, smelt.array([1, 6, -1e-7, 0], dtype)]), smelt.concatenate([y, smelt.full((4,), 0.1, dtype)])
+    x = smelt.concatenate([x, smelt.array([1, 6, -1e-7, 0], dtype)])
+    y = smelt.concatenate([y, smelt.full((4,), 0.1, dtype)])
     want = [math.floor(Fraction(a) / Fraction(b)) for a, b in zip(x.tolist(), y.tolist())]
     read = smelt.from_stablehlo(smelt.to_stablehlo(operator.floordiv, x, y))
     for tier in ("ops", "program"):
