@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -110,3 +111,24 @@ def test_numbers_beside_float64_are_exact(name: str, places: str) -> None:
     args = [doubles if place == "x" else 0.1 for place in places]
     want = getattr(np, name)(*[DOUBLES if place == "x" else 0.1 for place in places])
     np.testing.assert_allclose(np.asarray(getattr(smelt, name)(*args)), want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_sums_and_products_as_bools(dtype: type) -> None:
+    x = np.array([[0, 2, 3], [0, 0, 0], [1, 1, 2]]).astype(dtype)
+    for name in ("sum", "prod", "nansum", "nanprod"):
+        found = getattr(smelt, name)(smelts(x), 1, dtype=smelt.bool_)
+        np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, 1, dtype=bool), strict=True)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_fractions_of_observations_are_taken_off(name: str) -> None:
+    found = getattr(smelt, name)(smelts(A), 1, ddof=0.5)
+    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(A, 1, ddof=0.5))
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks for it from 2.4 on")
+def test_numpy_knows_dtypes_of_arrays() -> None:
+    x = smelt.ones((2,), smelt.float16)
+    assert np.result_type(x, np.int32) == np.float64 and np.can_cast(x.dtype, np.float32)
+    assert x.dtype.itemsize == 2 and x.dtype.type is np.float16 and smelt.bfloat16.type is ml_dtypes.bfloat16
