@@ -26,6 +26,7 @@ from ..lazy.arrays import (
     convert,
     emit,
     emit_all,
+    meeting,
 )
 from ..lazy.core import remembered
 from ..lazy.movement import to_shape
@@ -47,7 +48,7 @@ def right_hand_sides(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, arra
         message = f"smelt.{name}: b is a number, must be a vector or matrices; a {x.aval}, b {y.aval}"
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(x.dtype, y.dtype)
-    x, y = convert(x, dtype), convert(y, dtype)
+    x, y = meeting(a, x, dtype), meeting(b, y, dtype)
     return x, to_shape(y, (*y.shape, 1)) if y.ndim == 1 else y, y.ndim == 1
 
 

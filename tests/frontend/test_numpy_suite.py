@@ -113,6 +113,37 @@ def test_numbers_beside_float64_are_exact(name: str, places: str) -> None:
     np.testing.assert_allclose(np.asarray(getattr(smelt, name)(*args)), want, rtol=1e-14)
 
 
+LIST = [0.1, 0.3, 0.7, 0.9]
+#: The same of a list, where it stands.
+BESIDE_LISTS = {
+    "add": "sx", "subtract": "xs", "maximum": "sx", "power": "xs", "where": "bsx", "inner": "sx", "matmul": "xs",
+    "isin": "sx", "append": "xs", "polyval": "sx", "outer": "xs", "convolve": "xs", "vecdot": "sx", "interp": "sxx",
+    "array_equal": "xs", "allclose": "xs", "equal": "sx", "clip": "xsn", "union1d": "xs", "kron": "sx",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "places"), BESIDE_LISTS.items())
+def test_lists_beside_float64_are_exact(name: str, places: str) -> None:
+    there = {"s": LIST, "x": np.array(LIST), "b": np.array([True, False] * 2), "n": None}
+    want = getattr(np, name)(*[there[place] for place in places])
+    here = {place: smelts(value) for place, value in there.items()}
+    found = getattr(smelt, name)(*[here[place] for place in places])
+    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-14)
+
+
+def test_lists_among_float64_are_exact() -> None:
+    x = smelts(np.array(LIST))
+    joined = [smelt.concatenate([x, LIST])[4:], smelt.stack([LIST, x])[0], smelt.einsum("i,->i", LIST, x[0]) / x[0]]
+    written = smelt.zeros_like(x)
+    written[:] = LIST
+    added = smelt.zeros_like(x).at[smelt.arange(4)].add(LIST)
+    solved = smelt.linalg.solve(smelt.eye(4, dtype=smelt.float64), LIST)
+    for found in (*joined, written, added, solved):
+        np.testing.assert_allclose(np.asarray(found), LIST, rtol=1e-15)
+    assert smelt.add(smelt.array([1.0]), [0.1]).dtype is smelt.float32
+    assert smelt.add(x[:2], [1, 2]).dtype is smelt.float64
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
 def test_sums_and_products_as_bools(dtype: type) -> None:
     x = np.array([[0, 2, 3], [0, 0, 0], [1, 1, 2]]).astype(dtype)
