@@ -12,7 +12,16 @@ import numpy as np
 
 from smelt.ir import mlir, stablehlo, text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ArgumentTypeError, DTypeError, IRError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    IRError,
+    OutOfMemoryError,
+    ShapeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.text import IRText
 
 from ..lazy.arrays import array, as_array
@@ -126,6 +135,10 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
         limit = sys.getrecursionlimit()
         message = f"{name} nests too deeply for Python's recursion limit of {limit}"
         raise IRError(at_user_line(f"smelt.from_stablehlo: {message}")) from None
+    except MemoryError as error:
+        raise OutOfMemoryError(at_user_line(f"smelt.from_stablehlo: {name}: {error}")) from None
+    except RuntimeError as error:  # of the bindings, such as texts that are no UTF-8
+        raise IRError(at_user_line(f"smelt.from_stablehlo: {name} cannot be read: {error}")) from None
 
 
 def read_module(program: str, name: str) -> IRText:
