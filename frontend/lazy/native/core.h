@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 16
+#define INTERFACE 17
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
