@@ -111,7 +111,7 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
     Raises:
         IRError: the text does not parse, or something in it has no translation: the message names op and line.
         FileFormatError: bytes that are no portable artifact. MissingPackageError: MLIR bindings without StableHLO.
-        ArgumentTypeError: `program` is neither text nor bytes.
+        ArgumentTypeError: `program` is neither text nor bytes. OutOfMemoryError: constants that memory cannot hold.
 
     >>> import smelt
     >>> f = smelt.from_stablehlo('''
