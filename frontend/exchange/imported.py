@@ -135,10 +135,10 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
         limit = sys.getrecursionlimit()
         message = f"{name} nests too deeply for Python's recursion limit of {limit}"
         raise IRError(at_user_line(f"smelt.from_stablehlo: {message}")) from None
-    except MemoryError as error:
-        raise OutOfMemoryError(at_user_line(f"smelt.from_stablehlo: {name}: {error}")) from None
-    except RuntimeError as error:  # of the bindings, such as texts that are no UTF-8
-        raise IRError(at_user_line(f"smelt.from_stablehlo: {name} cannot be read: {error}")) from None
+    except MemoryError as short:
+        raise OutOfMemoryError(at_user_line(f"smelt.from_stablehlo: {name}: {short}")) from None
+    except RuntimeError as refused:  # of the bindings, such as texts that are no UTF-8
+        raise IRError(at_user_line(f"smelt.from_stablehlo: {name} cannot be read: {refused}")) from None
 
 
 def read_module(program: str, name: str) -> IRText:
