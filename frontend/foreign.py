@@ -347,8 +347,10 @@ def _said_of_other_parts(name: str, where: str) -> str:
 
 def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameError:
     """The error about a name that smelt, or a part of it, does not have; `known` are those that it has."""
+    return MissingNameError(f"{where} has no {shown(name)}", lambda: _meant(name, known, where), at_user_line(""))
+
+
+def _meant(name: str, known: list[str], where: str) -> str:
     if said := said_elsewhere(name, where) or _said_of_other_parts(name, where):
-        return MissingNameError(at_user_line(f"{where} has no {name!r}{said}"))
-    if name in ERRORS:
-        return MissingNameError(at_user_line(f"{where} has no {name!r}; errors are in smelt.errors"))
-    return MissingNameError(at_user_line(f"{where} has no {shown(name)}{did_you_mean(name, known, f'{where}.')}"))
+        return said
+    return "; errors are in smelt.errors" if name in ERRORS else did_you_mean(name, known, f"{where}.")

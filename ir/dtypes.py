@@ -57,6 +57,16 @@ class DType:
     __numpy_dtype__ = numpy  #: what NumPy (from 2.4 on) takes it for
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element, under NumPy's name."""
+        return self.size
+
+    @property
+    def type(self) -> type[Any]:
+        """The class of NumPy's scalars of this dtype (ml_dtypes' for bfloat16)."""
+        return self.numpy.type
+
+    @property
     def is_float(self) -> bool:
         return self.kind == "f"
 

@@ -55,7 +55,20 @@ class ArgumentTypeError(SmeltError, TypeError, ValueError):
 
 
 class MissingNameError(SmeltError, AttributeError):
-    """A module has no such name."""
+    """A module has no such name.
+
+    What may be meant is looked for when the message is read: many only ask whether there is the name.
+    """
+
+    def __init__(self, message: str = "", meant: Callable[[], str] = str, place: str = "") -> None:
+        super().__init__(message)
+        self._meant, self._place = meant, place
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{self._meant()}{self._place}"
+
+    def __reduce__(self) -> tuple[type[MissingNameError], tuple[str]]:
+        return type(self), (str(self),)
 
 
 class AttributeValueError(SmeltError, ValueError):

@@ -28,6 +28,24 @@ _MOST_SHOWN = 4000
 _OPEN, _CLOSE = "([{<", ")]}>"
 
 
+#: What stands before a name in quotes.
+_NAMES = re.compile(r'(?:@|\bsym_name\s*=\s*)"\Z')
+_ESCAPED = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
+
+
+def _byte(escaped: re.Match[bytes]) -> bytes:
+    return b"\\" if escaped[1] == b"\\" else bytes.fromhex(escaped[1].decode())
+
+
+def _is_text(quoted: str) -> bool:
+    """Whether what stands in quotes is UTF-8: the bindings cannot hand out other names."""
+    try:
+        _ESCAPED.sub(_byte, quoted.encode()).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def check_text(source: str) -> None:
     """Raise IRError for text that is too large or nested too deeply to be given to the parser."""
     if len(source) > MAX_BYTES:
@@ -45,9 +63,12 @@ def check_text(source: str) -> None:
         if c == "\n":
             line += 1
         elif c == '"':
-            i += 1
+            begin = i = i + 1
             while i < n and source[i] not in '"\n':
                 i += 2 if source[i] == "\\" else 1
+            quoted = source[begin:i]
+            if "\\" in quoted and _NAMES.search(source, max(begin - 30, 0), begin) and not _is_text(quoted):
+                raise IRError(f"line {line}: a name is no text: its bytes are no UTF-8")
         elif c == "/" and source.startswith("//", i):
             end = source.find("\n", i)
             i = n if end < 0 else end

@@ -12,7 +12,16 @@ import numpy as np
 
 from smelt.ir import mlir, stablehlo, text
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ArgumentTypeError, DTypeError, IRError, ShapeError, SmeltError, at_user_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    IRError,
+    OutOfMemoryError,
+    ShapeError,
+    SmeltError,
+    at_user_line,
+    shown,
+)
 from smelt.ir.text import IRText
 
 from ..lazy.arrays import array, as_array
@@ -102,7 +111,7 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
     Raises:
         IRError: the text does not parse, or something in it has no translation: the message names op and line.
         FileFormatError: bytes that are no portable artifact. MissingPackageError: MLIR bindings without StableHLO.
-        ArgumentTypeError: `program` is neither text nor bytes.
+        ArgumentTypeError: `program` is neither text nor bytes. OutOfMemoryError: constants that memory cannot hold.
 
     >>> import smelt
     >>> f = smelt.from_stablehlo('''
@@ -126,6 +135,10 @@ def from_stablehlo(program: str | bytes, *, name: str = "<stablehlo>") -> Stable
         limit = sys.getrecursionlimit()
         message = f"{name} nests too deeply for Python's recursion limit of {limit}"
         raise IRError(at_user_line(f"smelt.from_stablehlo: {message}")) from None
+    except MemoryError as short:
+        raise OutOfMemoryError(at_user_line(f"smelt.from_stablehlo: {name}: {short}")) from None
+    except RuntimeError as refused:  # of the bindings, such as texts that are no UTF-8
+        raise IRError(at_user_line(f"smelt.from_stablehlo: {name} cannot be read: {refused}")) from None
 
 
 def read_module(program: str, name: str) -> IRText:

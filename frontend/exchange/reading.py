@@ -387,7 +387,7 @@ def elements(attr: Any) -> np.ndarray:
         if attr.is_splat:
             value = attr.get_splat_value().value
             with np.errstate(all="ignore"):
-                return np.full(aval.shape, value).astype(kind.numpy)
+                return np.broadcast_to(np.asarray(value).astype(kind.numpy), aval.shape)
         return np.array(attr).astype(kind.numpy).reshape(aval.shape)
     except (TypeError, ValueError, AttributeError) as error:
         raise Refused(f"holds elements that cannot be read: {shown(error)}") from None
@@ -397,7 +397,8 @@ def constant_of(values: np.ndarray) -> array:
     """A constant of the program; large ones are arrays beside it."""
     kind = dtypes.of(values.dtype)
     if (values.size and values.size == 1) or (values.size > 1 and _same(values)):
-        value = values.reshape(-1)[0].item() if kind is not dtypes.bfloat16 else float(values.reshape(-1)[0])
+        first = values.flat[0]
+        value = float(first) if kind is dtypes.bfloat16 else first.item()
         scalar = emit(ops["constant"], (), {"value": value, "dtype": kind})
         return broadcast_to_shape(scalar, values.shape)
     if kind is dtypes.bfloat16:
@@ -409,6 +410,8 @@ def constant_of(values: np.ndarray) -> array:
 
 def _same(values: np.ndarray) -> bool:
     """Whether all elements have the same bits."""
+    if not any(values.strides):  # one element, repeated
+        return True
     raw = np.ascontiguousarray(values).reshape(-1)
     first = raw[:1].view(np.uint8).tobytes()
     return raw.tobytes() == first * raw.size

@@ -93,7 +93,8 @@ def divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
 def floor_divide(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Quotient rounded towards minus infinity, ⌊a / b⌋. An integer divided by zero gives 0. For bools, logical and.
 
-    Of floats it is the rounded quotient that is floored, as in MLX: -3 // inf is -0, where Python and NumPy say -1.
+    Of floats it is the exact quotient that is rounded, as in NumPy, so that it goes with `remainder`: 1 // 0.1 is 9,
+    where MLX, which rounds the quotient before, says 10. As in MLX, -3 // inf is -0, where Python and NumPy say -1.
 
     >>> import smelt
     >>> smelt.floor_divide(smelt.array([7, -7]), 2)

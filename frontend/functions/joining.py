@@ -22,7 +22,7 @@ from smelt.ir.errors import (
 from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer, listed
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, wrap
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, meeting, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
@@ -57,7 +57,7 @@ def _arrays(name: str, values: Any) -> list[array]:
     dtype = found[0].dtype
     for x in found[1:]:
         dtype = dtypes.promote(dtype, x.dtype)
-    return [convert(x, dtype) for x in found]
+    return [meeting(v, x, dtype) for v, x in zip(values, found)]
 
 
 #: Longer lists are joined in parts of so many arrays: what is remembered is that of lists of one length, and a list

@@ -25,6 +25,7 @@ from ..lazy.arrays import (
     convert,
     emit,
     emit_elementwise,
+    meeting,
     promote_operands,
 )
 from ..lazy.core import remembered
@@ -73,7 +74,7 @@ def product_operands(*values: ArrayLike) -> tuple[DType, list[array]]:
     xs = [as_array(v) for v in values]
     dtype = common_dtype(xs)
     numbers = dtypes.int32 if dtype is dtypes.bool_ else dtype
-    return dtype, [convert(x, numbers) for x in xs]
+    return dtype, [meeting(v, x, numbers) for v, x in zip(values, xs)]
 
 
 @remembered
@@ -340,10 +341,10 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     dtype = common_dtype(xs)
     if set("".join(inputs)) != set(output):  # something is added up
         dtype = accumulated(dtype) if len(xs) == 1 else dtype
-        _, xs = product_operands(*xs)
+        _, xs = product_operands(*operands)
         xs = [convert(x, dtype) for x in xs] if len(xs) == 1 else xs
     else:
-        xs = [convert(x, dtype) for x in xs]
+        xs = [meeting(v, x, dtype) for v, x in zip(operands, xs)]
     terms = []
     for x, labels in zip(xs, inputs):
         term = _diagonals(_Term(x, labels))

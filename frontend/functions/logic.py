@@ -20,6 +20,7 @@ from ..lazy.arrays import (
     broadcast_to_shape,
     convert,
     emit_elementwise,
+    meeting,
     promote_operands,
     scalar_array,
 )
@@ -461,7 +462,8 @@ def array_equal(a: ArrayLike, b: ArrayLike, equal_nan: bool = False, stream: Str
     x, y = as_array(a), as_array(b)
     if x.shape != y.shape:
         return constant(False, dtypes.bool_)
-    x, y = promote_operands("array_equal", x, y)
+    common = dtypes.promote(x.dtype, y.dtype)
+    x, y = meeting(a, x, common), meeting(b, y, common)
     same = emit_elementwise(_EQUAL, x, y)
     if equal_nan and x.dtype.is_inexact:
         same = emit_elementwise(_OR, same, emit_elementwise(_AND, isnan(x), isnan(y)))

@@ -210,6 +210,7 @@ def _attach() -> None:
         "__rdivmod__": namespace.divided_by,
         "_repr_html_": notebook.html_of,
         "__array_ufunc__": ufuncs.array_ufunc,
+        "__numpy_dtype__": property(lambda x: x.dtype.numpy),  # of `numpy.result_type`, from NumPy 2.4 on
     }.items():
         setattr(array, name, method)
     for name, (module, function_name) in OPERATORS.items():

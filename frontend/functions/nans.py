@@ -208,7 +208,7 @@ def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: fl
 
 @remembered
 def nanvar(
-    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: int = 0,
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: float = 0,
     correction: float | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Variance over axes of what is no NaN, divided by the count less `ddof`; NaN where that is not positive.
@@ -232,7 +232,7 @@ def nanvar(
 
 @remembered
 def nanstd(
-    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: int = 0,
+    a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: float = 0,
     correction: float | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Standard deviation over axes of what is no NaN: the square root of `nanvar`.

@@ -24,7 +24,7 @@ from .arithmetic import remainder
 from .bins import require_real
 from .index_functions import take, take_along_axis
 from .joining import concatenate, unstack
-from .logic import isnan, logical_and, logical_or, where
+from .logic import isnan, logical_and, where
 from .reductions import sum as total
 from .reductions import widened
 from .sorting import argsort, cumsum, diff, searchsorted
@@ -155,8 +155,11 @@ def interp(
         flat = width == 0
         inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
         inside = where(at == points[-1], values[-1], inside)
-        exact = where(logical_or(at == x0, y0 == y1), y0, where(at == x1, y1, inside))
-        inside = where(logical_and(at == at, isnan(inside)), exact, inside)  # beside infinite points
+        # Beside infinite points the line from the other point may have a value.
+        slope = (y1 - y0) / where(flat, 1, width)
+        other = where(y0 == y1, y0, slope * (at - x1) + y1)
+        other = where(at == x0, y0, where(isnan(other), slope * (at - x0) + y0, other))
+        inside = where(logical_and(at == at, isnan(inside)), other, inside)
     return convert(where(at < points[0], low, where(at > points[-1], high, inside)), dtype)
 
 

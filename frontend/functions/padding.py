@@ -103,6 +103,8 @@ def _pad_widths(x: array, given: Any) -> list[tuple[int, int]]:
     """A pair of widths for each axis."""
     message = "pad_width must be an int, a pair, or a pair for each axis"
     if isinstance(given, (np.ndarray, array)):
+        if given.size > max(2 * x.ndim, 2):
+            raise ShapeError(at_user_line(f"smelt.pad: {message}; got an array of shape {given.shape} for a {x.aval}"))
         given = given.tolist()
     if isinstance(given, (tuple, list)):
         given = listed("pad", "widths", given)

@@ -24,7 +24,7 @@ from smelt.ir.errors import (
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
-from ..lazy.arguments import dtype_of, integer, listed, no_out, number
+from ..lazy.arguments import dtype_of, listed, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -119,7 +119,7 @@ def sum(
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result, instead of these.
+        dtype: to compute in, and of the result, instead of these; the sum of bools as such is whether any is true.
         out: None; NumPy's functions pass it.
 
     >>> import smelt
@@ -131,7 +131,8 @@ def sum(
     x = as_array(a)
     axes = normalize_axes("sum", x, axis)
     default = _counts(x, axes) if x.dtype is dtypes.bool_ else accumulated(x.dtype)
-    return reduce_axes("reduce_sum", convert(x, dtype_of("sum", dtype, default)), axes, keepdims)
+    target = dtype_of("sum", dtype, default)
+    return reduce_axes("reduce_any" if target is dtypes.bool_ else "reduce_sum", convert(x, target), axes, keepdims)
 
 
 @remembered
@@ -149,7 +150,7 @@ def prod(
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result, instead of these.
+        dtype: to compute in, and of the result, instead of these; the product of bools as such is whether all are true.
         out: None; NumPy's functions pass it.
 
     >>> import smelt
@@ -160,7 +161,8 @@ def prod(
     no_out("prod", out)
     x = as_array(a)
     axes = normalize_axes("prod", x, axis)
-    return reduce_axes("reduce_prod", convert(x, dtype_of("prod", dtype, accumulated(x.dtype))), axes, keepdims)
+    target = dtype_of("prod", dtype, accumulated(x.dtype))
+    return reduce_axes("reduce_all" if target is dtypes.bool_ else "reduce_prod", convert(x, target), axes, keepdims)
 
 
 @remembered
@@ -381,8 +383,8 @@ def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     return convert(as_array(a), target)
 
 
-def correction_of(name: str, ddof: int, correction: float | None) -> float:
-    less = integer(name, "ddof", ddof)
+def correction_of(name: str, ddof: float, correction: float | None) -> float:
+    less = number(name, "ddof", ddof)
     if correction is None:
         return less
     if less:
@@ -435,7 +437,7 @@ def var(
     /,
     axis: Axis = None,
     keepdims: bool = False,
-    ddof: int = 0,
+    ddof: float = 0,
     *,
     correction: float | None = None,
     dtype: DType | None = None,
@@ -447,7 +449,7 @@ def var(
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         ddof: the sum is divided by ``n - ddof``; 1 for the unbiased estimate.
-        correction: the array API's name for `ddof`, which takes fractions.
+        correction: the array API's name for `ddof`.
         dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
 
     >>> import smelt
@@ -467,7 +469,7 @@ def std(
     /,
     axis: Axis = None,
     keepdims: bool = False,
-    ddof: int = 0,
+    ddof: float = 0,
     *,
     correction: float | None = None,
     dtype: DType | None = None,

@@ -11,7 +11,7 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from smelt.ir.keywords import explain_keywords
 
 from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, meeting
 from ..lazy.core import remembered
 from ..lazy.movement import counting, filled, many_axes, permuted, to_shape
 from ..lazy.operands import arrays_of, as_floating
@@ -225,7 +225,7 @@ def _frequencies(name: str, what: str, weights: ArrayLike, count: int, dtype: DT
         raise ShapeError(at_user_line(message))
     if what == "fweights" and found.dtype.kind not in "biu":
         raise DTypeError(at_user_line(f"smelt.{name}: fweights count observations: integers, not {found.aval}"))
-    return convert(found, dtype)
+    return meeting(weights, found, dtype)
 
 
 @remembered

@@ -15,12 +15,10 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
-    DTypeError,
     ShapeError,
     TraceError,
     at_user_line,
     public_call,
-    shown,
 )
 from smelt.ir.keywords import unexpected
 from smelt.ir.op import Op, registry
@@ -42,7 +40,7 @@ from .signatures import ArrayLike as ArrayLike
 from .signatures import DTypeLike, HostArray
 from .signatures import Scalar as Scalar
 from .signatures import StreamOrDevice as StreamOrDevice
-from .weak import SCALARS, exact_number, is_number, weak_dtype, weakened
+from .weak import SCALARS, exact_number, fitting, is_number, weak_dtype, weakened
 
 if TYPE_CHECKING:
     from ..functions.array_methods import ArrayMethods as _Methods
@@ -411,7 +409,7 @@ def scalar_array(value: Scalar, dtype: DType) -> array:
 def number_ref(value: Scalar, dtype: DType) -> Ref:
     """`scalar_array` without the handle."""
     if state.compiling or type(value) is Symbol:
-        _check_fits(value, dtype)
+        value = fitting(value, dtype)
         return (Node(registry["constant"], {"value": value, "dtype": dtype}, (), (_scalar_avals[dtype],)), 0)
     # Scalars repeat (2.0, 0.5, a learning rate): their buffers are kept. 1, 1.0 and True are equal to
     # a dictionary, and so are 0.0 and -0.0.
@@ -419,8 +417,7 @@ def number_ref(value: Scalar, dtype: DType) -> Ref:
     key = (value if value or kind is int else str(value), kind, dtype)
     buffer = _scalar_buffers.get(key)
     if buffer is None:
-        _check_fits(value, dtype)
-        buffer = Buffer(_scalar_avals[dtype], constant_array(value, dtype))
+        buffer = Buffer(_scalar_avals[dtype], constant_array(fitting(value, dtype), dtype))
         if len(_scalar_buffers) > 1000:
             _scalar_buffers.clear()
         _scalar_buffers[key] = buffer
@@ -428,26 +425,6 @@ def number_ref(value: Scalar, dtype: DType) -> Ref:
 
 
 connect_arrays(array, number_ref, _scalar_buffers)
-
-
-def _check_fits(value: Scalar, dtype: DType) -> None:
-    """A weak integer takes the dtype of the array that it meets; wrapped around it would be another number."""
-    is_symbol = type(value) is Symbol  # what is asked of it becomes a guard
-    if (type(value) is int or (is_symbol and isinstance(value, int))) and not dtype.holds(value):
-        raise AttributeValueError(
-            at_user_line(
-                f"smelt: the number {shown(value)} is out of bounds for {dtype.name}, the dtype of the array that it "
-                "meets; convert that array first, e.g. with .astype(smelt.int64)"
-            )
-        )
-    if isinstance(value, int) and (dtype.is_float or dtype.is_complex) and not (is_symbol and value < 1 << 63):
-        try:
-            float(value)
-        except OverflowError:
-            message = f"smelt: the number {shown(value)} is too large for {dtype.name}"
-            raise AttributeValueError(at_user_line(message)) from None
-    if type(value) is complex and not dtype.is_complex:
-        raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
 
 
 def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
@@ -472,12 +449,20 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
-    """`x` as an array; Python scalars take `dtype` if given."""
+    """`x` as an array; Python scalars take `dtype` if given, and so do numbers in lists that float32 would round."""
     if isinstance(x, array) and issubclass(type(x), array):  # a stand-in of tests only says that it is one
         return x
     if isinstance(x, (bool, int, float, complex)):
         return scalar_array(x, dtype or dtypes.of_scalar(x))
-    return from_host(x)
+    return from_host(x, dtype if dtype in _WIDE and isinstance(x, (list, tuple)) else None)
+
+
+_WIDE = (dtypes.float64, dtypes.complex128)
+
+
+def meeting(given: ArrayLike, found: array, dtype: DType) -> array:
+    """What was `found` of an operand that meets others in `dtype`."""
+    return as_array(given, dtype) if dtype in _WIDE and isinstance(given, (list, tuple)) else convert(found, dtype)
 
 
 def convert(x: array, dtype: DType) -> array:
@@ -571,8 +556,10 @@ def promote_operands(name: str, x: ArrayLike, y: ArrayLike, floating: bool = Fal
         y = as_array(y)
         dtype = dtypes.promote_scalar(y.dtype, x)
     else:
+        given = x, y
         x, y = as_array(x), as_array(y)
         dtype = dtypes.promote(x.dtype, y.dtype)
+        x, y = meeting(given[0], x, dtype), meeting(given[1], y, dtype)
     if floating:
         dtype = dtypes.to_float(dtype)
     x, y = as_array(x, dtype), as_array(y, dtype)

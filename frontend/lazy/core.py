@@ -265,7 +265,8 @@ class Recipe(NamedTuple):
     """The nodes that a function makes.
 
     Attributes:
-        results: the number of the value that it returns; of several their container and numbers.
+        results: the number of the value that it returns; of several their container (a list, or a tuple that may have
+            names) and numbers.
     """
 
     steps: list[Step]
@@ -418,7 +419,8 @@ def follow(recipe: Recipe, inputs: list[Any]) -> Any:
     if isinstance(results, int):
         return handle(values[results], traced, results < given)
     kind, places = results
-    return kind([handle(values[i], traced, i < given) for i in places])
+    found = [handle(values[i], traced, i < given) for i in places]
+    return found if kind is list else tuple(found) if kind is tuple else kind(*found)
 
 
 def handle(ref: Any, traced: int, is_argument: bool) -> Any:

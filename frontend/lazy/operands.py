@@ -29,6 +29,7 @@ from .arrays import (
     convert,
     emit,
     emit_elementwise,
+    meeting,
     promote_operands,
     scalar_array,
 )
@@ -75,13 +76,16 @@ def promote_all(name: str, *operands: ArrayLike) -> list[array]:
         for scalar in weak:
             dtype = dtypes.promote_scalar(dtype, scalar)
     arrays = iter(strong)
-    found = [scalar_array(x, dtype) if is_scalar(x) else convert(next(arrays), dtype) for x in operands]
+    found = [scalar_array(x, dtype) if is_scalar(x) else meeting(x, next(arrays), dtype) for x in operands]
     shape = broadcast_shapes(name, *(x.shape for x in found))
     return [broadcast_to_shape(x, shape) for x in found]
 
 
 def arrays_of(*operands: ArrayLike) -> list[array]:
-    """Operands as arrays of their own shapes. Numbers beside arrays are weak: exact in the dtype that both have."""
+    """Operands as arrays of their own shapes. Numbers beside arrays are weak: exact in the dtype that both have.
+
+    So are floats in lists, if that is float64 or complex128.
+    """
     if any(isinstance(x, np.generic) for x in operands):
         operands = _weakened(*operands)
     given = [x if is_scalar(x) or type(x) is array else as_array(x) for x in operands]
@@ -89,7 +93,15 @@ def arrays_of(*operands: ArrayLike) -> list[array]:
     if not met:
         return [as_array(x) for x in given]
     dtype = functools.reduce(dtypes.promote, met)
-    return [scalar_array(x, dtypes.promote_scalar(dtype, x)) if is_scalar(x) else x for x in given]  # type: ignore[misc]
+    found: list[array] = []
+    for operand, x in zip(operands, given):
+        if not isinstance(x, array):
+            found.append(scalar_array(x, dtypes.promote_scalar(dtype, x)))
+        elif isinstance(operand, (list, tuple)) and x.dtype.is_inexact:
+            found.append(meeting(operand, x, dtype))
+        else:
+            found.append(x)
+    return found
 
 
 def _weakened(*operands: ArrayLike) -> tuple[ArrayLike, ...]:

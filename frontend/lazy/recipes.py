@@ -130,7 +130,7 @@ def _recorded(
 def recipe_of(result: Any, inputs: Sequence[Ref | None]) -> Recipe | None:
     """What `result` was made by from `inputs`; None if that is no recipe."""
     found = (result,) if isinstance(result, Handle) else result
-    if type(found) not in (tuple, list) or not all(type(x) is hooks.array for x in found):
+    if not (type(found) is list or isinstance(found, tuple)) or not all(type(x) is hooks.array for x in found):
         return None
     number: dict[Ref, int] = {ref: i for i, ref in enumerate(inputs) if ref is not None}
     made: list[Step] = []

@@ -8,6 +8,8 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line, shown
+from smelt.ir.symbolic import Symbol
 
 SCALARS = frozenset((bool, int, float, complex))
 
@@ -50,3 +52,28 @@ def _least_and_greatest(dtype: DType) -> tuple[int, int] | None:
         return None
     limits = np.iinfo(dtype.numpy)
     return int(limits.min), int(limits.max)
+
+
+def fitting(value: Any, dtype: DType) -> Any:
+    """A number for a constant of a dtype: integers that neither NumPy nor MLIR has are floats.
+
+    A weak integer takes the dtype of the array that it meets; wrapped around it would be another number.
+    """
+    is_symbol = type(value) is Symbol  # what is asked of it becomes a guard
+    if (type(value) is int or (is_symbol and isinstance(value, int))) and not dtype.holds(value):
+        raise AttributeValueError(
+            at_user_line(
+                f"smelt: the number {shown(value)} is out of bounds for {dtype.name}, the dtype of the array that it "
+                "meets; convert that array first, e.g. with .astype(smelt.int64)"
+            )
+        )
+    if isinstance(value, int) and (dtype.is_float or dtype.is_complex) and not (is_symbol and value < 1 << 63):
+        try:
+            as_float = float(value)
+        except OverflowError:
+            message = f"smelt: the number {shown(value)} is too large for {dtype.name}"
+            raise AttributeValueError(at_user_line(message)) from None
+        return value if is_symbol or -(1 << 63) <= value < 1 << 64 else as_float
+    if type(value) is complex and not dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt: the number {value} is complex, {dtype.name} is real; take its .real"))
+    return value

@@ -15,6 +15,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import joined, piece
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
+from .named import QRResult
 
 __all__ = ["cholesky", "lu", "lu_factor", "qr"]
 
@@ -57,7 +58,7 @@ def adjoint(x: array) -> array:
 
 
 @remembered
-def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) -> tuple[array, array]:
+def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) -> QRResult:
     """The QR factorization a = Q·R: columns of Q are orthonormal, R is upper triangular.
 
     Derivatives need the first k = min(m, n) columns of `a` to be linearly independent.
@@ -67,8 +68,8 @@ def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) ->
         mode: "reduced", or "complete": Q is square, and R has rows of zeros below.
 
     Returns:
-        Q of shape (…, m, k) and R of shape (…, k, n), in the dtype of `a`. Signs are LAPACK's: those of the diagonal
-        of R, which is real, may be negative.
+        ``(Q, R)``: Q of shape (…, m, k) and R of shape (…, k, n), in the dtype of `a`. Signs are LAPACK's: those of
+        the diagonal of R, which is real, may be negative.
 
     Raises:
         ShapeError: no matrices. DTypeError: another dtype.
@@ -82,12 +83,11 @@ def qr(a: ArrayLike, *, mode: str = "reduced", stream: StreamOrDevice = None) ->
     word("linalg.qr", "mode", mode, "reduced", "complete")
     x = as_array(a)
     if mode == "reduced" or x.ndim < 2 or x.shape[-2] <= x.shape[-1]:
-        q, r = emit_all(ops["qr"], (x,))
-        return q, r
+        return QRResult(*emit_all(ops["qr"], (x,)))
     rows, columns = x.shape[-2:]
     unit = broadcast_to_shape(convert(eye(rows), x.dtype), (*x.shape[:-1], rows))
     q, r = emit_all(ops["qr"], (joined([x, unit], x.ndim - 1),))  # the columns of a unit matrix complete those of x
-    return q, triu(piece(r, x.ndim - 1, 0, columns))
+    return QRResult(q, triu(piece(r, x.ndim - 1, 0, columns)))
 
 
 @remembered

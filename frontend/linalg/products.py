@@ -16,6 +16,7 @@ from ..functions.shaping import matrix_transpose
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, scalar_array
 from ..lazy.core import remembered
 from ..lazy.movement import one_axis, padded, permuted, piece, to_shape
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 
 __all__ = [
@@ -43,7 +44,7 @@ def cross(a: ArrayLike, b: ArrayLike, axis: int = -1, *, stream: StreamOrDevice 
     """
     check_stream(stream)
     name = "linalg.cross"
-    given = [as_array(a), as_array(b)]
+    given = arrays_of(a, b)
     moved = []
     for x, what in zip(given, "ab"):
         at = one_axis(name, axis, x.shape)

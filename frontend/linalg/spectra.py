@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Literal, overload
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.library import Library
+from smelt.ir.op import of_kind
 from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import multiply
@@ -22,6 +24,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import filled
 from ..lazy.streams import check_stream
 from .factors import adjoint
+from .named import EigenResult, SVDResult
 from .systems import as_given, right_hand_sides
 
 __all__ = [
@@ -40,7 +43,7 @@ def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
 
 
 @remembered
-def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tuple[array, array]:
+def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> EigenResult:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: a·v = v·diag(w), with vᴴ·v = 1.
 
     Where eigenvalues are equal but for rounding, their vectors are any basis of what belongs to them: derivatives are
@@ -51,8 +54,8 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tup
         UPLO: that triangle, "L" or "U".
 
     Returns:
-        w of shape (…, n), in ascending order, and v of the shape of `a`, with a vector in each column;
-        the largest element of a complex vector is real. w is real.
+        ``(eigenvalues, eigenvectors)``: w of shape (…, n), real and in ascending order, and v of the shape of `a`, with
+        a vector in each column; the largest element of a complex vector is real.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
@@ -63,8 +66,7 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> tup
     array([1, 3], dtype=float32)
     """
     check_stream(stream)
-    w, v = emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),))
-    return w, v
+    return EigenResult(*emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),)))
 
 
 @remembered
@@ -90,7 +92,7 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) ->
 
 
 @remembered
-def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
+def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> EigenResult:
     """Eigenvalues and eigenvectors of square matrices of any kind: a·v = v·diag(w).
 
     Vectors have the length 1, and their largest element is real. Derivatives need eigenvalues that are not repeated.
@@ -99,8 +101,8 @@ def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
         a: shape (…, n, n), float32, float64 or complex.
 
     Returns:
-        w of shape (…, n), in the order in which LAPACK finds them, and v of the shape of `a`, with a vector in each
-        column. Both are complex, also where all eigenvalues are real.
+        ``(eigenvalues, eigenvectors)``: w of shape (…, n), in the order in which LAPACK finds them, and v of the shape
+        of `a`, with a vector in each column. Both are complex, also where all eigenvalues are real.
 
     Raises:
         ShapeError: no square matrices. DTypeError: another dtype. When a derivative is evaluated, LibraryError: there
@@ -112,8 +114,7 @@ def eig(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
-    w, v = emit_all(ops["eig"], (as_array(a),))
-    return w, v
+    return EigenResult(*emit_all(ops["eig"], (as_array(a),)))
 
 
 @remembered
@@ -141,15 +142,15 @@ def eigvals(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
 @overload
 def svd(
     a: ArrayLike, compute_uv: Literal[True] = True, *, full_matrices: bool = True, stream: StreamOrDevice = None
-) -> tuple[array, array, array]: ...
+) -> SVDResult: ...
 @overload
 def svd(
     a: ArrayLike, compute_uv: bool, *, full_matrices: bool = True, stream: StreamOrDevice = None
-) -> tuple[array, array, array] | array: ...
+) -> SVDResult | array: ...
 @remembered
 def svd(
     a: ArrayLike, compute_uv: bool = True, *, full_matrices: bool = True, stream: StreamOrDevice = None
-) -> tuple[array, array, array] | array:
+) -> SVDResult | array:
     """Singular values and vectors: a = u[…, :k] @ diag(s) @ vt[…, :k, :], with k = min(m, n).
 
     Where singular values are equal but for rounding, or zero, their vectors are any basis of what belongs to them, and
@@ -161,8 +162,8 @@ def svd(
         full_matrices: whether u and vt are square, or have k columns and k rows.
 
     Returns:
-        u of shape (…, m, m), s of shape (…, k), real and in descending order, vt of shape (…, n, n); or s alone. Of
-        complex matrices, the largest element of each column of u is real.
+        ``(U, S, Vh)``: u of shape (…, m, m), s of shape (…, k), real and in descending order, vt of shape (…, n, n);
+        or s alone. Of complex matrices, the largest element of each column of u is real.
 
     Raises:
         ShapeError: no matrices. DTypeError: another dtype.
@@ -176,8 +177,7 @@ def svd(
     x = as_array(a)
     if not compute_uv:
         return emit(ops["singular_values"], (x,))
-    u, s, vt = emit_all(ops["svd"], (x,), {"full": bool(full_matrices)})
-    return u, s, vt
+    return SVDResult(*emit_all(ops["svd"], (x,), {"full": bool(full_matrices)}))
 
 
 @remembered
@@ -302,6 +302,10 @@ def lstsq(
     if y.shape[-2] != x.shape[-2]:
         message = f"smelt.linalg.lstsq: a has {x.shape[-2]} rows, b has {y.shape[-2]}; a {x.aval}, b {y.aval}"
         raise ShapeError(at_user_line(message))
+    accepted = of_kind(ops["pinv"], Library).accepts
+    if x.dtype not in accepted:
+        listed = ", ".join(d.name for d in accepted)
+        raise DTypeError(at_user_line(f"smelt.linalg.lstsq: a and b are {x.dtype.name}, must be of {listed}"))
     tolerance = _tolerance("lstsq", "rcond", x, rcond)
     found = matmul(emit(ops["pinv"], (x,), {"rtol": tolerance}), y)
     rest = matmul(x, found) - y

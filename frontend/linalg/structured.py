@@ -33,10 +33,10 @@ def cond(x: ArrayLike, p: Order = None, *, stream: StreamOrDevice = None) -> arr
     Args:
         x: shape (…, m, n), float32, float64 or complex.
         p: the order of the norm, of square matrices as in `matrix_norm`: ‖x‖·‖x⁻¹‖. None and 2: the greatest singular
-            value divided by the least one, -2 the inverse of that.
+            value divided by the least one, -2 the least by the greatest.
 
     Returns:
-        An array of shape (…), real; infinite for singular matrices if by singular values.
+        An array of shape (…), real; infinite where singular values are divided by 0.
 
     Raises:
         ShapeError: no matrices, or no square ones. AttributeValueError: another order. When it is evaluated,
@@ -48,15 +48,15 @@ def cond(x: ArrayLike, p: Order = None, *, stream: StreamOrDevice = None) -> arr
     """
     check_stream(stream)
     given, order = as_array(x), order_of("linalg.cond", p)
+    if not all(given.shape[-2:]):
+        raise ShapeError(at_user_line(f"smelt.linalg.cond: matrices without elements; x {given.aval}"))
     if order is None or (not isinstance(order, str) and abs(order) == 2):
         values = svdvals(given)
-        if not values.shape[-1]:
-            raise ShapeError(at_user_line(f"smelt.linalg.cond: matrices without elements; x {given.aval}"))
         high, low = largest(values, -1), smallest(values, -1)
-        if order == -2:
-            return divide(low, high)
-        found = where(low == 0, constant(math.inf, high.dtype, high.shape), divide(high, where(low == 0, 1, low)))
-        return where(isnan(high), high, found)
+        above, below = (low, high) if order == -2 else (high, low)
+        nothing = below == 0
+        infinity = constant(math.inf, high.dtype, high.shape)
+        return where(isnan(high), high, where(nothing, infinity, divide(above, where(nothing, 1, below))))
     return multiply(matrix_norm(given, ord=order), matrix_norm(inv(given), ord=order))
 
 

@@ -26,12 +26,14 @@ from ..lazy.arrays import (
     convert,
     emit,
     emit_all,
+    meeting,
 )
 from ..lazy.core import remembered
 from ..lazy.movement import to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .factors import adjoint, unit
+from .named import SlogdetResult
 
 __all__ = [
     "cho_solve", "cholesky_inv", "det", "inv", "lu_solve", "matrix_power", "slogdet", "solve", "solve_triangular",
@@ -46,7 +48,7 @@ def right_hand_sides(name: str, a: ArrayLike, b: ArrayLike) -> tuple[array, arra
         message = f"smelt.{name}: b is a number, must be a vector or matrices; a {x.aval}, b {y.aval}"
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(x.dtype, y.dtype)
-    x, y = convert(x, dtype), convert(y, dtype)
+    x, y = meeting(a, x, dtype), meeting(b, y, dtype)
     return x, to_shape(y, (*y.shape, 1)) if y.ndim == 1 else y, y.ndim == 1
 
 
@@ -202,27 +204,27 @@ def det(a: ArrayLike, *, stream: StreamOrDevice = None) -> array:
 
 
 @remembered
-def slogdet(a: ArrayLike, *, stream: StreamOrDevice = None) -> tuple[array, array]:
+def slogdet(a: ArrayLike, *, stream: StreamOrDevice = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of the determinant, which neither overflow nor underflow.
 
     Args:
         a: shape (…, n, n); integers are taken as float32, half precision is computed in it.
 
     Returns:
-        The sign, 1, -1 or of complex matrices a number on the unit circle; and the logarithm, a real number. Those of
-        singular matrices are 0 and -∞. Both of shape (…).
+        ``(sign, logabsdet)``: the sign, 1, -1 or of complex matrices a number on the unit circle; and the logarithm, a
+        real number. Those of singular matrices are 0 and -∞. Both of shape (…).
 
     Raises:
         ShapeError: no square matrices. When a derivative is evaluated, LibraryError: a matrix is singular.
 
     >>> import smelt
     >>> smelt.linalg.slogdet(smelt.array([[0.0, 1.0], [1.0, 0.0]]))
-    (array(-1, dtype=float32), array(0, dtype=float32))
+    SlogdetResult(sign=array(-1, dtype=float32), logabsdet=array(0, dtype=float32))
     """
     check_stream(stream)
     x = as_floating(a)
     sign, log = emit_all(ops["slogdet"], (widened(x),))
-    return convert(sign, x.dtype), convert(log, x.dtype.real)
+    return SlogdetResult(convert(sign, x.dtype), convert(log, x.dtype.real))
 
 
 @remembered

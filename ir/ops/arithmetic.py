@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes, elementary
+from .. import dtypes, elementary, halves
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import AttributeValueError
@@ -132,8 +132,22 @@ class Div(Elementwise, name="div"):
         return x / y
 
 
+def _floored_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """⌊x / y⌋ of floats: where x / y is a whole number, it may have been rounded up to that."""
+    quotient = np.divide(x, y)
+    found = np.floor(quotient)
+    doubtful = (found == quotient) & np.isfinite(found) & np.isfinite(y)
+    if doubtful.any():
+        found = np.asarray(found)
+        found[doubtful] = np.floor_divide(x[doubtful], y[doubtful], dtype=np.float64)
+    return found
+
+
 class FloorDivide(Elementwise, name="floor_divide"):
     """Quotient rounded towards minus infinity: ⌊x / y⌋. An integer divided by zero gives 0.
+
+    Of floats it is the exact quotient that is rounded, so that x = y·⌊x / y⌋ + (x mod y); beside an infinite y, or where
+    the quotient overflows, it is the floor of x / y.
 
     ``%0 = "smelt.floor_divide"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>``
     """
@@ -150,11 +164,13 @@ class FloorDivide(Elementwise, name="floor_divide"):
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if np.issubdtype(x.dtype, np.integer):
             return np.where(y == 0, 0, np.floor_divide(x, y)).astype(x.dtype)
-        return np.floor(np.divide(x, y)).astype(x.dtype)
+        return halves.in_float32(_floored_quotient, x, y)
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "f":
-            return k.math("floor", x / y)
+            floored = k.math("floor", x / y)
+            rest = k.fma(-floored, y, x)  # of the other sign than y: the quotient was rounded up to a whole number
+            return k.select(k.select(y < 0, rest > 0, rest < 0), floored - 1, floored)
         zero = y.eq(0)
         safe = k.select(zero, 1, y)
         if x.dtype.kind == "u":

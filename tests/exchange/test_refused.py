@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
+from collections.abc import Callable
 
 import pytest
 
 import smelt
 from smelt.ir import bytecode, stablehlo
+from smelt.ir import text as smelt_text
 from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, IRError, ShapeError
 
 from .programs_of_jax import NAMES, program
@@ -41,6 +43,22 @@ def main(body: str, arguments: str = "%x: tensor<4xf32>", result: str = "tensor<
 def test_text(text: str, message: str) -> None:
     with pytest.raises(IRError, match=message):
         smelt.from_stablehlo(text, name="f.mlir")
+
+
+@pytest.mark.parametrize("parse", [smelt.from_stablehlo, smelt_text.parse])
+@pytest.mark.parametrize("named", ['func.func @"\\FFa"()', '"func.func"() <{sym_name = "a\\C3\\28"}> ('])
+def test_names_are_texts(parse: Callable[[str], object], named: str) -> None:
+    with pytest.raises(IRError, match="line 2: a name is no text"):
+        parse(f"module {{\n{named} {{ return }}\n}}")
+    smelt_text.check_text(r'func.func @"\C3\A4\\FF\22"() { return }')
+
+
+def test_constants_of_one_number_take_no_memory() -> None:
+    body = "%c = stablehlo.constant dense<3.0> : tensor<1099511627776x4xf32>\n"
+    body += "%d = stablehlo.slice %c [7:8, 0:4] : (tensor<1099511627776x4xf32>) -> tensor<1x4xf32>\n"
+    body += "%e = stablehlo.reshape %d : (tensor<1x4xf32>) -> tensor<4xf32>\n"
+    f = smelt.from_stablehlo(main(f"{body}%r = stablehlo.add %e, %x : tensor<4xf32>\nreturn %r : tensor<4xf32>"))
+    assert f(smelt.arange(4.0)).tolist() == smelt.compile(f)(smelt.arange(4.0)).tolist() == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("number", ["1000", "4294967295", "9223372036854775807", "99999999999999999999"])

@@ -11,6 +11,7 @@ import scipy.special
 
 import smelt
 from smelt.ir.errors import DTypeError, ShapeError
+from smelt.ir.settings import override
 
 from .checks import exact
 
@@ -141,6 +142,23 @@ def test_binary(name, dtype, shapes):
     if name in ("floor_divide", "remainder") and dtype.size == 2:
         want = BINARY[name](x.astype(np.float32), y.astype(np.float32))
     np.testing.assert_allclose(numpy(got), wide(want, dtype), rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_floor_divide_rounds_the_exact_quotient(dtype):
+    rng = np.random.default_rng(0)
+    x, y = (smelt.array(np.round(rng.uniform(-9, 9, 2000), 1), dtype) for _ in range(2))
+    y = smelt.where(smelt.abs(y) < 0.05, smelt.full_like(y, 0.1), y)
+    x = smelt.concatenate([x, smelt.array([1, 6, -1e-7, 0], dtype)])
+    y = smelt.concatenate([y, smelt.full((4,), 0.1, dtype)])
+    want = [math.floor(Fraction(a) / Fraction(b)) for a, b in zip(x.tolist(), y.tolist())]
+    read = smelt.from_stablehlo(smelt.to_stablehlo(operator.floordiv, x, y))
+    for tier in ("ops", "program"):
+        with override(tier=tier, small_work=0):
+            np.testing.assert_array_equal(numpy(x // y), want)
+            np.testing.assert_array_equal(numpy(read(x, y)), want)
+    quotient, rest = smelt.divmod(x.astype(smelt.float64), y.astype(smelt.float64))
+    np.testing.assert_allclose(numpy(quotient * y.astype(smelt.float64) + rest), numpy(x), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [smelt.int8, smelt.uint8, smelt.int32, smelt.uint32, smelt.int64, smelt.uint64])

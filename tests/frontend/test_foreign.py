@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import re
 
 import pytest
@@ -115,3 +116,12 @@ def test_the_reference_leaves_them_out():
     pdoc = pytest.importorskip("pdoc.doc")
     members = pdoc.Class("smelt", "array", smelt.array, ("smelt.lazy.arrays", "array")).members
     assert "@private" in members["numpy"].docstring and "@private" not in members["sum"].docstring
+
+
+def test_other_parts_are_looked_through_when_the_message_is_read(monkeypatch):
+    looked: list[str] = []
+    monkeypatch.setattr(foreign, "_said_of_other_parts", lambda name, where: looked.append(name) or "; there is more")
+    assert not hasattr(smelt, "unknown_thing") and not hasattr(smelt.linalg, "unknown_thing") and not looked
+    with pytest.raises(AttributeError, match=r"no 'unknown_thing'; there is more; at .*test_foreign\.py") as error:
+        _ = smelt.unknown_thing
+    assert "there is more" in str(pickle.loads(pickle.dumps(error.value)))

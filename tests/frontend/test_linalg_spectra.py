@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -318,3 +319,29 @@ def test_half_precision_is_an_error_that_says_what_to_do(dtype: smelt.Dtype) -> 
     for function in (smelt.linalg.pinv, smelt.linalg.matrix_rank, smelt.linalg.svdvals):
         with pytest.raises(smelt.SmeltError, match=r"must be one of .*convert it first.*test_linalg_spectra\.py"):
             function(smelt.ones((2, 3), dtype))
+
+
+NAMES = {
+    "eig": ("eigenvalues", "eigenvectors"), "eigh": ("eigenvalues", "eigenvectors"), "qr": ("Q", "R"),
+    "slogdet": ("sign", "logabsdet"), "svd": ("U", "S", "Vh"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_results_have_the_names_of_the_standard(name):
+    function, x = getattr(smelt.linalg, name), smelt.array([[2.0, 1.0], [1.0, 3.0]])
+    want = [np.asarray(part) for part in function(x)]
+    ways = {
+        "again": lambda: function(x), "compiled": lambda: smelt.compile(lambda a: function(a))(x),
+        "checkpoint": lambda: smelt.checkpoint(lambda a: function(a))(x),
+        "branch": lambda: smelt.cond(smelt.array(True), lambda a: function(a), lambda a: function(a + 1), x),
+        "batch": lambda: smelt.utils.tree_map(lambda a: a[0], smelt.vmap(function)(x[None])),
+        "tangent": lambda: smelt.jvp(lambda a: function(a), [x], [x])[0],
+        "pickle": lambda: pickle.loads(pickle.dumps(function(x))),
+    }
+    for way, call in ways.items():
+        found = call()
+        assert type(found) is type(function(x)), way
+        assert found._fields == NAMES[name]
+        for part, expected in zip(NAMES[name], want):
+            np.testing.assert_allclose(np.asarray(getattr(found, part)), expected, rtol=1e-5, atol=1e-6, err_msg=way)

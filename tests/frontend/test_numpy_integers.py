@@ -97,3 +97,12 @@ def test_what_is_no_int_stays_an_error():
             smelt.grad(lambda x: x.sum(), argnums=wrong)(X)
     with pytest.raises(smelt.SmeltError, match="batch_size"):
         smelt.map(lambda x: x, X, batch_size=-(10**5000))
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16, smelt.float32, smelt.float64, smelt.complex64])
+def test_integers_of_any_size_meet_floats(dtype):
+    x = smelt.zeros((2,), dtype)
+    for number in (2**63, 2**64, -(2**64), 3**50, -(10**30)):
+        want = (x + float(number)).tolist()
+        assert (x + number).tolist() == smelt.full((2,), number, dtype).tolist() == want
+        assert smelt.compile(lambda x, number=number: x + number)(x).tolist() == want

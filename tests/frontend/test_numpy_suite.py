@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -62,12 +64,31 @@ def test_as_numpy(case: int) -> None:
         (lambda: smelt.cov(smelt.ones((2, 3)), fweights=[1.5, 4.5, 1.5]), DTypeError),
         (lambda: smelt.average(smelt.ones((2, 2, 3)), axis=(0, 1), weights=[1.0, 2.0]), ShapeError),
         (lambda: smelt.insert(smelt.arange(4), [True, False], [1]), ShapeError),
+        (lambda: smelt.linalg.lstsq(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 2])), DTypeError),
+        *[(lambda p=p: smelt.linalg.cond(smelt.zeros((3, 0, 0)), p), ShapeError) for p in (None, 1, -2, "fro")],
         (lambda: smelt.polyval(smelt.broadcast_to(smelt.array(1.0), (2**33,)), 1.0), ShapeError),
     ],
 )
 def test_refused(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_numpy_suite\.py"):
         call()
+
+
+def test_interp_beside_infinite_values() -> None:
+    points, x = np.array([1.0, 3, 5, 7, 9]), np.array([0.0, 1, 2, 4, 6, 8, 9, 10])
+    lines = np.array(list(itertools.product([INF, -INF, NAN, 1.0, -2.0], repeat=5)))
+    interp = smelt.vmap(smelt.interp, in_axes=(None, None, 0))
+    want = np.array([np.interp(x, points, line) for line in lines])
+    np.testing.assert_array_equal(np.asarray(interp(smelts(x), smelts(points), smelts(lines))), want)
+
+
+@pytest.mark.parametrize("order", [None, 2, -2])
+def test_condition_numbers_of_singular_matrices_are_infinite(order: int | None) -> None:
+    many = np.stack([np.zeros((2, 2)), np.ones((2, 2)), np.diag([1.0, 0]), np.diag([1.0, 3])])
+    many[1, 0, 0] = 2
+    with np.errstate(all="ignore"):
+        want = np.linalg.cond(many, order)
+    np.testing.assert_allclose(np.asarray(smelt.linalg.cond(smelts(many), order)), want)
 
 
 def test_interp_has_its_derivatives_where_points_meet() -> None:
@@ -90,3 +111,55 @@ def test_numbers_beside_float64_are_exact(name: str, places: str) -> None:
     args = [doubles if place == "x" else 0.1 for place in places]
     want = getattr(np, name)(*[DOUBLES if place == "x" else 0.1 for place in places])
     np.testing.assert_allclose(np.asarray(getattr(smelt, name)(*args)), want, rtol=1e-14)
+
+
+LIST = [0.1, 0.3, 0.7, 0.9]
+#: The same of a list, where it stands.
+BESIDE_LISTS = {
+    "add": "sx", "subtract": "xs", "maximum": "sx", "power": "xs", "where": "bsx", "inner": "sx", "matmul": "xs",
+    "isin": "sx", "append": "xs", "polyval": "sx", "outer": "xs", "convolve": "xs", "vecdot": "sx", "interp": "sxx",
+    "array_equal": "xs", "allclose": "xs", "equal": "sx", "clip": "xsn", "union1d": "xs", "kron": "sx",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "places"), BESIDE_LISTS.items())
+def test_lists_beside_float64_are_exact(name: str, places: str) -> None:
+    there = {"s": LIST, "x": np.array(LIST), "b": np.array([True, False] * 2), "n": None}
+    want = getattr(np, name)(*[there[place] for place in places])
+    here = {place: smelts(value) for place, value in there.items()}
+    found = getattr(smelt, name)(*[here[place] for place in places])
+    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-14)
+
+
+def test_lists_among_float64_are_exact() -> None:
+    x = smelts(np.array(LIST))
+    joined = [smelt.concatenate([x, LIST])[4:], smelt.stack([LIST, x])[0], smelt.einsum("i,->i", LIST, x[0]) / x[0]]
+    written = smelt.zeros_like(x)
+    written[:] = LIST
+    added = smelt.zeros_like(x).at[smelt.arange(4)].add(LIST)
+    solved = smelt.linalg.solve(smelt.eye(4, dtype=smelt.float64), LIST)
+    for found in (*joined, written, added, solved):
+        np.testing.assert_allclose(np.asarray(found), LIST, rtol=1e-15)
+    assert smelt.add(smelt.array([1.0]), [0.1]).dtype is smelt.float32
+    assert smelt.add(x[:2], [1, 2]).dtype is smelt.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_sums_and_products_as_bools(dtype: type) -> None:
+    x = np.array([[0, 2, 3], [0, 0, 0], [1, 1, 2]]).astype(dtype)
+    for name in ("sum", "prod", "nansum", "nanprod"):
+        found = getattr(smelt, name)(smelts(x), 1, dtype=smelt.bool_)
+        np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, 1, dtype=bool), strict=True)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_fractions_of_observations_are_taken_off(name: str) -> None:
+    found = getattr(smelt, name)(smelts(A), 1, ddof=0.5)
+    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(A, 1, ddof=0.5))
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks for it from 2.4 on")
+def test_numpy_knows_dtypes_of_arrays() -> None:
+    x = smelt.ones((2,), smelt.float16)
+    assert np.result_type(x, np.int32) == np.float64 and np.can_cast(x.dtype, np.float32)
+    assert x.dtype.itemsize == 2 and x.dtype.type is np.float16 and smelt.bfloat16.type is ml_dtypes.bfloat16

@@ -83,3 +83,9 @@ def test_wide_padding_of_few_elements_is_a_small_program() -> None:
 def test_other_modes_are_refused() -> None:
     with pytest.raises(AttributeValueError, match=r"mode must be.*test_padding\.py"):
         smelt.pad(smelt.ones(3), 1, "wrapped")
+
+
+def test_widths_are_not_read_where_they_are_too_many():
+    many = np.broadcast_to(np.int8(1), (2**20, 2**20))
+    with pytest.raises(ShapeError, match=r"pad_width must be .* shape \(1048576, 1048576\).*test_padding\.py"):
+        smelt.pad(smelt.ones((2, 3)), many)

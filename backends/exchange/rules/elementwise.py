@@ -145,11 +145,15 @@ def _floored(call: Call) -> Tensor:
     """Towards minus infinity; an integer divided by zero gives 0."""
     w, (x, y) = call.writer, call.operands
     if x.dtype.is_float:
-        if call.name == "floor_divide":
-            return w.unary("stablehlo.floor", x / y)
         rest = w.binary("stablehlo.remainder", x, y)
         opposite = w.compare("LT", rest, 0) ^ w.compare("LT", y, 0)
         moved = w.select(w.compare("NE", rest, 0) & opposite, rest + y, rest)
+        if call.name == "floor_divide":  # the quotient may have been rounded up to a whole number
+            quotient = x / y
+            floored = w.unary("stablehlo.floor", quotient)
+            part = w.unary("stablehlo.abs", moved / y)
+            up = w.compare("EQ", floored, quotient) & w.compare("GT", part, 0.5)
+            return w.select(up, floored - 1, floored)
         zero = w.select(w.compare("LT", y, 0), w.full(x, -0.0), w.full(x, 0.0))
         return w.select(w.compare("EQ", moved, 0), zero, moved)
     nothing = w.compare("EQ", y, 0)

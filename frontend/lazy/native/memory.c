@@ -330,6 +330,9 @@ static PyObject *follow(PyObject *recipe, PyObject **inputs, Py_ssize_t given, P
             else
                 PyTuple_SET_ITEM(result, k, found);
         }
+        PyObject *container = PyTuple_GET_ITEM(results, 0);
+        if (result != NULL && !is_list && container != (PyObject *)&PyTuple_Type) /* a named tuple */
+            Py_SETREF(result, PyObject_CallObject(container, result));
     }
 done:
     while (count)
