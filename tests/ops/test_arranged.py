@@ -39,10 +39,10 @@ def test_views(dtype: str) -> None:
 
 @pytest.mark.skipif(loops.arrange is None, reason="no core in C")
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
-@pytest.mark.parametrize("shape", [(16, 16), (17, 130), (200, 23), (512, 70), (64, 33), (65, 64), (3, 70), (150, 5)], ids=str)
-def test_turned_squares(shape: tuple[int, int], dtype: str) -> None:
-    """Squares overlap at the ends of rows and columns; lines a power of two apart go by a tile. Nothing else is written."""
-    whole = (np.arange(shape[0] * (shape[1] + 2)) % 119).astype(dtype).reshape(shape[0], -1)
+@pytest.mark.parametrize("rows, columns", [(16, 16), (17, 130), (200, 23), (512, 70), (64, 33), (65, 64), (3, 70)])
+def test_turned_squares(rows: int, columns: int, dtype: str) -> None:
+    """Squares overlap at the ends of rows and columns; lines a power of two apart go by a tile. No more is written."""
+    whole = (np.arange(rows * (columns + 2)) % 119).astype(dtype).reshape(rows, -1)
     for x in (whole[:, :-2].T, whole[:, 1:-1].T):
         memory = np.full(x.size + 2, 7, dtype)
         loops.arrange(x, memory[1:-1].reshape(x.shape))  # type: ignore[misc]
