@@ -43,7 +43,7 @@ def test_views(dtype: str) -> None:
 def test_turned_squares(rows: int, columns: int, dtype: str) -> None:
     """Squares overlap at the ends of rows and columns; lines a power of two apart go by a tile. No more is written."""
     whole = (np.arange(rows * (columns + 2)) % 119).astype(dtype).reshape(rows, -1)
-    for x in (whole[:, :-2].T, whole[:, 1:-1].T):
+    for x in (whole[:, :-2].T, whole[:, 1:-1].T, whole[:, -2:0:-1].T, whole[::-1, :-2].T):
         memory = np.full(x.size + 2, 7, dtype)
         loops.arrange(x, memory[1:-1].reshape(x.shape))  # type: ignore[misc]
         np.testing.assert_array_equal(memory[1:-1].reshape(x.shape), x)

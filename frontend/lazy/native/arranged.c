@@ -13,6 +13,8 @@
 /* Bytes of a tile at most, which stays in the first cache. */
 #define TILE (1 << 14)
 
+#define SIZE(x) ((x) < 0 ? -(x) : (x))
+
 typedef struct {
     Py_ssize_t n, step, stride; /* extent, and bytes from one element to the next in the result and in the operand */
 } Axis;
@@ -124,7 +126,7 @@ INLINE void turned_squares(const char *x, char *out, Py_ssize_t n, Py_ssize_t m,
 /* Whether that is how two axes are turned. */
 INLINE int in_squares(Axis last, Axis turn, Py_ssize_t width)
 {
-    return turn.stride == width && last.n * width >= REGISTER && turn.n * width >= REGISTER;
+    return SIZE(turn.stride) == width && last.n * width >= REGISTER && turn.n * width >= REGISTER;
 }
 
 /* The same for elements anywhere, by way of a tile. */
@@ -133,7 +135,7 @@ INLINE void turned(const char *x, char *out, Py_ssize_t n, Py_ssize_t m, Py_ssiz
 {
     const Py_ssize_t side = width == 1 ? 128 : width < 8 ? 64 : 32, pitch = side * width;
     char tile[TILE];
-    if (in_squares((Axis){n, 0, along}, (Axis){m, 0, across}, width)) {
+    if (across == width && in_squares((Axis){n, 0, along}, (Axis){m, 0, across}, width)) {
         turned_squares(x, out, n, m, along, line, width);
         return;
     }
@@ -189,8 +191,6 @@ static Arrange arrange_of(Py_ssize_t width)
     return NULL;
 }
 
-#define SIZE(x) ((x) < 0 ? -(x) : (x))
-
 /* The axes of more than one element, of which those next to each other in both are one; their number. */
 static int axes_of(const Py_buffer *x, Axis *axes)
 {
@@ -219,6 +219,12 @@ static void arranged(const char *x, char *out, Arrange arrange, Axis *axes, int 
             other = a;
     if (other)
         turn = axes[other];
+    if (turn.stride < 0) { /* from its other end, which is how squares are read */
+        x += (turn.n - 1) * turn.stride;
+        out += (turn.n - 1) * turn.step;
+        turn.stride = -turn.stride;
+        turn.step = -turn.step;
+    }
     Py_ssize_t at[MOST_AXES] = {0};
     for (;;) {
         arrange(x, out, last, turn);
