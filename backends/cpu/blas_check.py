@@ -32,8 +32,8 @@ def wrong_products(address: Callable[[str], int]) -> list[str]:
     rng = np.random.default_rng(0)
     wrong = []
     for letter, number in _NUMBERS.items():
-        made = _gemm, _gemv, _syrk
-        gemm, gemv, syrk = (make(address(letter + make.__name__[1:]), number) for make in made)
+        gemm, gemv = _gemm(address(letter + "gemm"), number), _gemv(address(letter + "gemv"), number)
+        syrk = _syrk(address(letter + "syrk"), number)
         good_gemm = good_gemv = good_syrk = True
         for m, n, k in SHAPES:
             # NumPy's products of integers use no BLAS.
