@@ -18,10 +18,11 @@ class HostLoops:
         fourier, fourier_columns: transforms of rows and of columns; see `fourier.c`.
         random_words: fills an array from keys; the second argument says whether with numbers of 64 bits.
         small_matrices: factors; see `small_matrices.c`.
-        row_sums: sums of rows, or of rows before an axis of few elements; see `row_sums.c`.
+        row_sums: sums or products of rows, or of rows before an axis of few elements; see `row_sums.c`.
         radix: sorts rows, or gives their order; see `radix.c`.
         write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
         arrange: copies an array into a contiguous one; see `arranged.c`.
+        select: elements of one array or another, by a condition; see `selected.c`.
         convert_halves: float16 or bfloat16 to float32, or back; see `halves.c`.
     """
 
@@ -31,10 +32,11 @@ class HostLoops:
     fourier_columns: Callable[..., None] | None = None
     random_words: Callable[[np.ndarray, bool, np.ndarray], None] | None = None
     small_matrices: Callable[..., bool] | None = None
-    row_sums: Callable[[np.ndarray, np.ndarray, int, int, int], None] | None = None
+    row_sums: Callable[[np.ndarray, np.ndarray, int, int, int, bool], None] | None = None
     radix: Callable[..., None] | None = None
     write_rows: Callable[..., None] | None = None
     arrange: Callable[[np.ndarray, np.ndarray], None] | None = None
+    select: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None = None
     convert_halves: Callable[[np.ndarray, np.ndarray, bool], None] | None = None
 
 

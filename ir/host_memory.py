@@ -11,8 +11,6 @@ from .host_loops import loops
 
 #: Bytes from which on a copy of what lies in another order is a call of the core.
 LEAST = 1 << 13
-#: It pays where elements beside each other in the result lie in different lines of the cache, or the other way round.
-LINE = 64
 
 _make: list[Callable[[tuple[int, ...], np.dtype[Any]], np.ndarray]] = [np.empty]
 
@@ -42,9 +40,15 @@ def contiguous(x: np.ndarray) -> np.ndarray:
     """
     if x.flags.c_contiguous:
         return x
-    if loops.arrange is None or x.nbytes < LEAST or 0 <= x.strides[-1] < LINE:
+    if loops.arrange is None or x.nbytes < LEAST or _lies_in_rows(x):
         return np.ascontiguousarray(x)
     found = empty(x.shape, x.dtype)
     words = [a.view(np.uint16) if a.dtype.kind == "V" else a for a in (x, found)]  # no buffer is of bfloat16
     loops.arrange(*words)
     return found
+
+
+def _lies_in_rows(x: np.ndarray) -> bool:
+    """Whether elements beside each other in the result lie next to each other in memory, too, in the same order."""
+    step = x.strides[-1]
+    return step >= 0 and all(abs(s) >= step for s, n in zip(x.strides, x.shape) if n > 1 and s)

@@ -11,17 +11,26 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .aval import broadcast_shapes
+from .host_memory import contiguous
 from .numpy_blas import lapack_function
 
-#: Rows and columns from which on it pays: of what takes some n³ steps, and of what takes many.
-FEW, LEAST = 33, 17
-#: The same for what LU factors give: solutions, inverses and determinants. And for what takes n² steps.
-DIRECT, SUBSTITUTED = 33, 24
+#: Rows and columns from which on it pays: of what takes some n³ steps, of what takes many, of what LU factors give
+#: (solutions, inverses and determinants), and of what takes n² steps.
+FEW, LEAST, DIRECT, SUBSTITUTED = 33, 17, 33, 24
+#: And n³, of all matrices together: calls from here cost some ten microseconds more than NumPy's. Of float32 and
+#: complex64, which NumPy converts, and of wider numbers.
+Worth = tuple[float, float]
+OF_ROOT: Worth = (1.2e6, 8e6)
+OF_LU: Worth = (2e6, 2e7)
+OF_INVERSE: Worth = (1e5, 2.5e5)
+OF_QR: Worth = (2e5, 2e6)
+OF_SPECTRUM: Worth = (1e5, 1.5e6)
 #: The first letters of LAPACK's names.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -31,13 +40,32 @@ class Each(NamedTuple):
     matrices: np.ndarray
     at: np.ndarray | None = None
 
-    def addresses(self) -> list[int]:
-        at = np.arange(len(self.matrices)) if self.at is None else self.at
-        return (self.matrices.ctypes.data + at * self.matrices.strides[0]).tolist()
+    def addresses(self) -> Sequence[int]:
+        first, step = _address(self.matrices), self.matrices.strides[0]
+        if self.at is None:
+            return range(first, first + step * len(self.matrices), step)
+        found: list[int] = (first + self.at * step).tolist()
+        return found
 
 
 #: What LAPACK's functions take: words, integers, and arrays, all of them by their addresses.
 Argument = bytes | int | np.ndarray | Each
+
+
+_INTEGERS: dict[Any, Any] = {np.int32: ctypes.c_int32, np.int64: ctypes.c_int64}
+#: How much work space functions ask for, by dtype, name, and arguments that are no arrays; so many at most.
+_rooms: dict[tuple[Any, ...], int] = {}
+_MOST_ROOMS = 512
+
+
+def _address(x: np.ndarray) -> int:
+    found: int = x.__array_interface__["data"][0]
+    return found
+
+
+def _told(x: Argument | None) -> bytes | int | str | None:
+    """What an argument says of the work space: of arrays nothing."""
+    return x if x is None or isinstance(x, (bytes, int)) else ""
 
 
 class _Lapack:
@@ -65,13 +93,14 @@ class _Lapack:
         """
         found = lapack_function(_LETTERS[self.dtype.char] + name)
         assert found is not None, name
-        numbers = np.array([*(x for x in arguments if isinstance(x, int)), 0], self.kind)
-        place, given, lengths = numbers.ctypes.data, list[Any](), list[Any]()
-        moving: dict[int, list[int]] = {}
+        integers = [x for x in arguments if isinstance(x, int)]
+        numbers = (_INTEGERS[self.kind] * (len(integers) + 1))(*integers, 0)
+        place, given, lengths = 0, list[Any](), list[Any]()
+        moving: dict[int, Sequence[int]] = {}
         for x in arguments:
             if isinstance(x, int):
-                given.append(ctypes.c_void_p(place))
-                place += numbers.itemsize
+                given.append(ctypes.byref(numbers, place))
+                place += ctypes.sizeof(_INTEGERS[self.kind])
             elif isinstance(x, bytes):
                 given.append(ctypes.c_char_p(x))
                 lengths.append(ctypes.c_size_t(1))  # as Fortran passes them
@@ -79,9 +108,9 @@ class _Lapack:
                 moving[len(given)] = x.addresses()
                 given.append(ctypes.c_void_p())
             else:
-                given.append(ctypes.c_void_p(x.ctypes.data))
+                given.append(ctypes.c_void_p(_address(x)))
         if has_status:
-            given.append(ctypes.c_void_p(place))
+            given.append(ctypes.byref(numbers, place))
         pointers, succeeds = [given[i] for i in moving], True
         for addresses in zip(*moving.values()) if moving else [()]:
             for pointer, address in zip(pointers, addresses):
@@ -105,16 +134,25 @@ class _Lapack:
                 given += [room, size] if x is None else [x]
             return self.call(name, *given, has_status=True)
 
-        if any(x is None for x in arguments):
-            if not call(-1):
-                return False
-            room = np.empty(math.ceil(float(room[0].real) * (1 + 1e-6)), self.dtype)  # rounded to float32 perhaps
+        if None in map(_told, arguments):
+            key = (self.dtype.char, name, *map(_told, arguments))
+            size = _rooms.get(key, 0)
+            if not size:
+                if not call(-1):
+                    return False
+                size = math.ceil(float(room[0].real) * (1 + 1e-6))  # rounded to float32 perhaps
+                if len(_rooms) >= _MOST_ROOMS:
+                    _rooms.clear()
+                _rooms[key] = size
+            room = np.empty(size, self.dtype)
         return call(len(room))
 
 
-def _lapack(a: np.ndarray, least: int) -> _Lapack | None:
+def _lapack(a: np.ndarray, least: int, worth: Worth = (0, 0)) -> _Lapack | None:
     """The functions for some matrices, if calling them pays."""
     if a.dtype.char not in _LETTERS or min(a.shape[-2:]) < least or not a.size:
+        return None
+    if a.size * min(a.shape[-2:]) < worth[a.real.itemsize > 4]:
         return None
     found = lapack_function(_LETTERS[a.dtype.char] + "potrf")
     return None if found is None else _Lapack(a.dtype, found[1])
@@ -122,18 +160,19 @@ def _lapack(a: np.ndarray, least: int) -> _Lapack | None:
 
 def cholesky(a: np.ndarray) -> np.ndarray | None:
     """``np.linalg.cholesky``, which reads the lower triangles."""
-    lapack, n = _lapack(a, FEW), a.shape[-1]
+    lapack, n = _lapack(a, FEW, OF_ROOT), a.shape[-1]
     if lapack is None:
         return None
-    out, matrices = np.zeros(a.shape, a.dtype), np.ascontiguousarray(a)
+    # By columns: a lower factor takes three quarters of the time of an upper one.
+    out, matrices = np.zeros(a.shape, a.dtype), contiguous(a.swapaxes(-1, -2))
     each = Each(out.reshape(-1, n, n))
-    lapack.call("lacpy", b"U", n, n, Each(matrices.reshape(-1, n, n)), n, each, n)
-    return out if lapack.succeeds("potrf", b"U", n, each, n) else None
+    lapack.call("lacpy", b"L", n, n, Each(matrices.reshape(-1, n, n)), n, each, n)
+    return contiguous(out.swapaxes(-1, -2)) if lapack.succeeds("potrf", b"L", n, each, n) else None
 
 
 def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """``np.linalg.qr``: the factors L and Q of what the matrices are by columns."""
-    lapack, (m, n) = _lapack(a, FEW), a.shape[-2:]
+    lapack, (m, n) = _lapack(a, FEW, OF_QR), a.shape[-2:]
     if lapack is None:
         return None
     k, lead = min(m, n), a.shape[:-2]
@@ -150,7 +189,7 @@ def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 def eigh(a: np.ndarray, vectors: bool = True) -> tuple[np.ndarray, np.ndarray] | None:
     """``np.linalg.eigh`` of the lower triangles; without `vectors` the values alone count."""
-    lapack, n = _lapack(a, LEAST), a.shape[-1]
+    lapack, n = _lapack(a, LEAST, OF_SPECTRUM), a.shape[-1]
     if lapack is None:
         return None
     out, values = np.array(a, order="C"), np.empty(a.shape[:-1], lapack.real)
@@ -169,7 +208,7 @@ def eigh(a: np.ndarray, vectors: bool = True) -> tuple[np.ndarray, np.ndarray] |
 
 def svd(a: np.ndarray, full: bool, vectors: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """``np.linalg.svd``; without `vectors` the values alone count."""
-    lapack, (m, n) = _lapack(a, LEAST), a.shape[-2:]
+    lapack, (m, n) = _lapack(a, LEAST, OF_SPECTRUM), a.shape[-2:]
     if lapack is None:
         return None
     k, most, lead = min(m, n), max(m, n), a.shape[:-2]
@@ -279,19 +318,19 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return found.matrices.swapaxes(1, 2), (found.pivots - 1).astype(np.uint32)
 
 
-def _large(a: np.ndarray) -> Factors | None:
+def _large(a: np.ndarray, worth: Worth) -> Factors | None:
     """Factors of the transposes of real square matrices, which need no rearrangement.
 
     They serve as well: the solution of (Aᵀ)ᵀ·x = b is that of A·x = b.
     """
     n = a.shape[-1]
-    lapack = _lapack(a, DIRECT) if a.dtype.kind == "f" else None
+    lapack = _lapack(a, DIRECT, worth) if a.dtype.kind == "f" else None
     return None if lapack is None else Factors(lapack, np.array(a.reshape(-1, n, n), order="C"))
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """``np.linalg.solve`` of real matrices (…, n, n) and (…, n, k)."""
-    known = _large(a) if a.dtype == b.dtype else None
+    known = _large(a, OF_LU) if a.dtype == b.dtype else None
     if known is None or known.singular:
         return None
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -304,19 +343,19 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 def inv(a: np.ndarray) -> np.ndarray | None:
     """``np.linalg.inv`` of real matrices."""
-    known = _large(a)
+    known = _large(a, OF_INVERSE)
     return None if known is None or known.singular else known.inverses().reshape(a.shape)
 
 
 def det(a: np.ndarray) -> np.ndarray | None:
     """``np.linalg.det`` of real matrices."""
-    known = _large(a)
+    known = _large(a, OF_LU)
     return None if known is None else known.determinants().astype(a.dtype).reshape(a.shape[:-2])
 
 
 def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """``np.linalg.slogdet`` of real matrices."""
-    known = _large(a)
+    known = _large(a, OF_LU)
     if known is None:
         return None
     sign, log = known.logarithms()

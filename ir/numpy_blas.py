@@ -84,6 +84,8 @@ def lapack_function(name: str) -> tuple[Callable[..., Any], type[np.signedintege
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``np.matmul(x, y)`` of matrices and vectors. Forks wait for its end (see `locks.unforked`)."""
+    if x.dtype.kind in "biu" and _is_worth(x, y):
+        return _of_integers(x, y)
     with gate.lock:
         # Of a vector y it is more than there are; `_matmul` looks closer.
         return np.matmul(x, y) if x.size * y.shape[-1] <= ALONE else _matmul(x, y)
@@ -149,6 +151,33 @@ def _grid(rows: int, columns: int, parts: int) -> tuple[list[slice], list[slice]
 def _ranges(extent: int, count: int) -> list[slice]:
     bounds = [extent * i // count // BLOCK * BLOCK for i in range(count)]
     return [slice(*ends) for ends in itertools.pairwise([*bounds, extent])]
+
+
+#: Multiplications from which on products of integers of up to 16 and of 32 bits are made of products of floats, the
+#: depth up to which these are exact, rows and columns that they have at least, and elements at most.
+_WORTH, _DEPTH, _SIDE, _ELEMENTS = {1: 1 << 13, 2: 1 << 13, 4: 1 << 16}, 1 << 20, 4, 1 << 22
+
+
+def _is_worth(x: np.ndarray, y: np.ndarray) -> bool:
+    least = _WORTH.get(x.dtype.itemsize)
+    if least is None or x.dtype != y.dtype or x.ndim < 2 or y.ndim < 2:
+        return False
+    short = min(x.shape[-2], y.shape[-1]) < _SIDE or x.shape[-1] > _DEPTH
+    return not short and x.size * y.shape[-1] >= least and x.size + y.size <= _ELEMENTS
+
+
+def _of_integers(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Products of matrices of integers, which wrap, or of bools, by its products of float64: exact below 2⁵³.
+
+    Of 32 bits it takes those of their halves, x₀·y₀ + 2¹⁶·(x₁·y₀ + x₀·y₁).
+    """
+    if x.dtype.itemsize <= 2:
+        found = matmul(x.astype(np.float64), y.astype(np.float64))
+        return found > 0 if x.dtype.kind == "b" else found.astype(np.int64).astype(x.dtype)
+    (x0, x1), (y0, y1) = [((z & 0xFFFF).astype(np.float64), (z >> 16).astype(np.float64)) for z in (x, y)]
+    whole, middle = (z.astype(np.int64) for z in (matmul(x0, y0), matmul(x1, y0) + matmul(x0, y1)))
+    whole += middle << 16
+    return whole.astype(x.dtype)
 
 
 def alone(call: Callable[[], R]) -> R:

@@ -30,16 +30,27 @@ _SHORT_ORDER = range(6, 129)
 NETWORK, _NETWORK_ORDER, FEWEST = 12, 6, 1024
 #: Shorter rows of 8 bits, and of 16, are compared: counting goes over all values that there are.
 COUNTED_BYTES, COUNTED_PAIRS = 64, 512
+#: Elements of arrays that NumPy sorts, or orders, in less time than it takes to look how that is best done.
+SMALL, SMALL_ORDER = 2048, 1024
 
 
 def sorted_along(x: np.ndarray, axis: int) -> np.ndarray:
     """Elements in ascending order, NaN last, equal zeros in their order."""
+    # Two zeros may differ, and NumPy does not keep their order.
+    if _is_small(x, SMALL) and (x.dtype.kind != "f" or np.count_nonzero(x) >= x.size - 1):
+        return np.sort(x, axis)
     return _by_blocks(x, axis, x.dtype, _sorted_halves if _is_half(x.dtype) else _sorted)
 
 
 def order_along(x: np.ndarray, axis: int) -> np.ndarray:
     """The indices that sort them, equal elements in their order."""
+    if _is_small(x, SMALL_ORDER):
+        return np.argsort(x, axis, "stable").astype(np.uint32)
     return _by_blocks(x, axis, np.dtype(np.uint32), _order)
+
+
+def _is_small(x: np.ndarray, most: int) -> bool:
+    return 0 < x.size <= most and not _is_half(x.dtype)
 
 
 def _by_blocks(

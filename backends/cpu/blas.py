@@ -108,5 +108,5 @@ def symbols() -> dict[str, int]:
     found = library()
     if found is None:
         return {}
-    names = [found.symbol(t + n) for t in "sdcz" for n in ("gemm", "gemv")]
+    names = [found.symbol(t + n) for t in "sdcz" for n in ("gemm", "gemv", "syrk")]
     return {name: found.address(name) for name in names}

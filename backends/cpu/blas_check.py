@@ -24,7 +24,7 @@ _NUMBERS = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex
 
 
 def wrong_products(address: Callable[[str], int]) -> list[str]:
-    """Names of the functions that give a wrong product: of ``sgemm``, ``dgemm``, ``cgemm``, ``sgemv``, ...
+    """Names of the functions that give a wrong product: of ``sgemm``, ``dgemm``, ``cgemm``, ``sgemv``, ``ssyrk``, ...
 
     Args:
         address: where a function is, by its name without the library's own prefix and suffix.
@@ -33,7 +33,8 @@ def wrong_products(address: Callable[[str], int]) -> list[str]:
     wrong = []
     for letter, number in _NUMBERS.items():
         gemm, gemv = _gemm(address(letter + "gemm"), number), _gemv(address(letter + "gemv"), number)
-        good_gemm = good_gemv = True
+        syrk = _syrk(address(letter + "syrk"), number)
+        good_gemm = good_gemv = good_syrk = True
         for m, n, k in SHAPES:
             # NumPy's products of integers use no BLAS.
             a, b = (_integers(rng, letter in "cz", shape) for shape in ((m, k), (k, n)))
@@ -41,7 +42,10 @@ def wrong_products(address: Callable[[str], int]) -> list[str]:
             for left, right in itertools.product((False, True), repeat=2):
                 good_gemm &= np.array_equal(gemm(a, b, left, right), c)
             good_gemv &= all(np.array_equal(gemv(a, b[:, :, 0], left), v[:, 0]) for left in (False, True))
-        wrong += [letter + name for name, good in (("gemm", good_gemm), ("gemv", good_gemv)) if not good]
+            own = np.triu(_product(a, a.swapaxes(1, 2)))
+            good_syrk &= all(np.array_equal(syrk(a, turned), own) for turned in (False, True))
+        found = {"gemm": good_gemm, "gemv": good_gemv, "syrk": good_syrk}
+        wrong += [letter + name for name, good in found.items() if not good]
     return wrong
 
 
@@ -66,7 +70,7 @@ def _numbers(x: np.ndarray, number: Any) -> np.ndarray:
     return np.ascontiguousarray(x[0] + 1j * x[1] if len(x) == 2 else x[0], dtype=number)
 
 
-_PLAIN, _TRANSPOSED, _ROW_MAJOR = 111, 112, 101
+_PLAIN, _TRANSPOSED, _ROW_MAJOR, _UPPER = 111, 112, 101, 121
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 
 
@@ -114,3 +118,22 @@ def _gemv(address: int, number: Any) -> Callable[[np.ndarray, np.ndarray, bool],
 
     gemv.__dict__["held"] = _held
     return gemv
+
+
+def _syrk(address: int, number: Any) -> Callable[[np.ndarray, bool], np.ndarray]:
+    factor, one, zero, _held = _factors(number)
+    call = ctypes.CFUNCTYPE(
+        None, _INT, _INT, _INT, _LONG, _LONG, factor, _POINTER, _LONG, factor, _POINTER, _LONG
+    )(address)  # fmt: skip
+
+    def syrk(a: np.ndarray, turned: bool) -> np.ndarray:
+        """The upper triangle of a·aᵀ, of a or of aᵀ as it lies."""
+        n, k = a.shape[1:]
+        x = _numbers(a.swapaxes(1, 2) if turned else a, number)
+        c = np.zeros((n, n), number)
+        flag = _TRANSPOSED if turned else _PLAIN
+        call(_ROW_MAJOR, _UPPER, flag, n, k, one, x.ctypes.data, x.shape[1], zero, c.ctypes.data, n)
+        return c
+
+    syrk.__dict__["held"] = _held
+    return syrk

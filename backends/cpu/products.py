@@ -6,13 +6,17 @@ batch) of the result, so a product needs no other pool of threads and no call of
 How a BLAS adds up an element depends on where in the product it stands. So products are cut at the same places
 however many threads there are when the program runs: into a part for each processor. The parts are rectangles, for each
 call rearranges all that it reads of both operands.
+
+The product of a matrix with its own transpose is symmetric: of that the upper triangle is computed, and copied.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
+from smelt.backends.memory import Memory
 from smelt.ir import dtypes, mlir
 from smelt.ir.builder import Function, OpView
 from smelt.ir.dialect import context
@@ -28,7 +32,11 @@ from .loops import Split, share
 from .schedules import ScheduledKernel
 
 _LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
-_ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
+_ROW_MAJOR, _PLAIN, _TRANSPOSED, _UPPER = 101, 111, 112, 121
+#: Rows and depth from which on half of a symmetric product is computed.
+_LEAST_SYMMETRIC = 32
+#: Columns that are copied to rows at a time: as many lines of the cache are written in turns.
+_TOGETHER = 16
 
 
 def can_build(op: OpView) -> bool:
@@ -59,8 +67,10 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
             raise AssertionError(f"smelt.{op.name}: {form} does not describe {v.aval}")
     over_batch = form.batch >= 8 or (form.batch > 1 and m * n < 64 * 64)
     grains = 16 if m > 64 or n > m else 1, 16
+    is_symmetric = _is_symmetric(op, form)
     down, across = _grid(-(-m // grains[0]), -(-n // grains[1]), m / n, processors())
-    split = Split(form.batch) if over_batch else Split(down * across)
+    strips = min(processors(), -(-n // grains[1]))
+    split = Split(form.batch if over_batch else strips if is_symmetric else down * across)
 
     if k.checks is not None:  # what the library is told to do is in the range lo … hi
         hi = k.at_most(hi, split.extent)
@@ -70,6 +80,11 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
 
     def whole(at: Scalar) -> None:
         call.product(form, k.const(m, INDEX), k.const(n, INDEX), *matrices(at))
+
+    def symmetric_part(number: Scalar) -> None:
+        first, last = (_bound(k, at, strips, n, grains[1]) for at in (number, number + 1))
+        call.upper_rows(form, first, last, a, c)
+        _mirror(k, Memory(memrefs[2], op.results[0].aval), n, first, last)
 
     def part(number: Scalar) -> None:
         row, column = (k.op(f"arith.{name}", [number, k.const(across, INDEX)], INDEX) for name in ("divui", "remui"))
@@ -84,7 +99,7 @@ def build(module: KernelModule, name: str, op: OpView, main: Function) -> Schedu
 
         k.loop(None, k.const(0, INDEX), k.const(form.batch, INDEX), product)
 
-    k.loop(None, lo, hi, whole if over_batch else part)
+    k.loop(None, lo, hi, whole if over_batch else symmetric_part if is_symmetric else part)
     k.emit("func.return", [], [])
     return ScheduledKernel(name, None, split, values)
 
@@ -99,6 +114,36 @@ def _grid(rows: int, columns: int, shape: float, parts: int) -> tuple[int, int]:
     """
     found = [(d, min(parts // d, columns)) for d in range(1, min(parts, rows) + 1)]
     return max(found, key=lambda grid: (grid[0] * grid[1], -(shape / grid[0] + 1 / grid[1]), grid[0]))
+
+
+def _is_symmetric(op: OpView, form: MatmulForm) -> bool:
+    """Whether this is a matrix times its transpose, and large enough."""
+    same = op.operands[0] is op.operands[1] and form.lhs_layout != form.rhs_layout
+    return same and form.batch == 1 and form.m == form.n and min(form.n, form.k) >= _LEAST_SYMMETRIC
+
+
+def _bound(k: CpuKernel, number: Scalar, parts: int, n: int, grain: int) -> Scalar:
+    """Where a part of the rows of a symmetric matrix begins: all have as much right of the diagonal."""
+    found = k.const(0, INDEX)
+    for i in range(1, parts + 1):
+        at = min(n, round(n * (1 - math.sqrt(1 - i / parts)) / grain) * grain)
+        found = k.select(number >= i, k.const(n if i == parts else at, INDEX), found)
+    return found
+
+
+def _mirror(k: CpuKernel, result: Memory, n: int, first: Scalar, last: Scalar) -> None:
+    """Copy what is right of the diagonal in some rows of a matrix to the columns below it."""
+
+    def block(column: Scalar) -> None:
+        end = k.op("arith.minui", [column + _TOGETHER, k.const(n, INDEX)], INDEX)
+
+        def line(i: Scalar) -> None:
+            begin = k.op("arith.maxui", [column, i + 1], INDEX)
+            k.loop(None, begin, end, lambda j: k.write(k.read(result, i * n + j), result, j * n + i))
+
+        k.loop(None, first, k.op("arith.minui", [last, end], INDEX), line)
+
+    k.loop(None, first, k.const(n, INDEX), block, step=_TOGETHER)
 
 
 class _Caller:
@@ -163,3 +208,17 @@ class _Caller:
         lda, ldb = size(form.m if left else form.k), size(form.k if right else form.n)
         shape = [rows, columns, size(form.k)]
         self._call("gemm", [word(_ROW_MAJOR), *flags, *shape, one, a, lda, b, ldb, zero, c, size(form.n)])
+
+    def upper_rows(self, form: MatmulForm, first: Scalar, last: Scalar, a: Scalar, c: Scalar) -> None:
+        """Some rows of a matrix times its transpose, from the diagonal on."""
+        k, turned = self.k, form.lhs_layout == "transposed"
+        n, depth, order = k.const(form.n, INDEX), k.const(form.k, INDEX), k.const(_ROW_MAJOR, dtypes.int32)
+        apart, pitch = (1, n) if turned else (form.k, depth)  # rows, and lines of memory
+        flags = [k.const(_TRANSPOSED if t else _PLAIN, dtypes.int32) for t in (turned, not turned)]
+        one, zero = self._factor(1.0), self._factor(0.0)
+        own, square = self.shift(a, first * apart), self.shift(c, first * form.n + first)
+        shape = [last - first, depth, one, own, pitch, zero, square, n]
+        self._call("syrk", [order, k.const(_UPPER, dtypes.int32), flags[0], *shape])
+        others, beside = self.shift(a, last * apart), self.shift(c, first * form.n + last)
+        shape = [last - first, n - last, depth, one, own, pitch, others, pitch, zero, beside, n]
+        self._call("gemm", [order, *flags, *shape])

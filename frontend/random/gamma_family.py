@@ -7,6 +7,7 @@ and Mnih, "Implicit reparameterization gradients", 2018).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from smelt.ir import dtypes
@@ -23,6 +24,7 @@ from ..functions.reductions import argmax
 from ..functions.special import digamma, lgamma
 from ..functions.transcendental import exp, log, sigmoid
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_to_shape, convert
+from ..lazy.movement import to_shape
 from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
 from ..transforms.grad import jvp
@@ -205,12 +207,16 @@ def dirichlet(
 
 
 def _log_gamma(a: array, key: array, shape: tuple[int, ...]) -> array:
-    """Logarithms of gamma distributed numbers; NaN unless a > 0."""
+    """Logarithms of gamma distributed numbers; NaN unless a > 0.
+
+    They are computed in one line, whose length kernels are indifferent to: that of rows may be short.
+    """
     first, second, third = split(key, 3)
-    several = (TRIALS, *shape)
-    steps = normal_unit(first, several, a.dtype)
-    limits = unit_exponential(second, several, a.dtype)
-    return _chosen(broadcast_to_shape(a, shape), steps, limits, unit_exponential(third, shape, a.dtype))
+    line = (math.prod(shape),)
+    steps = normal_unit(first, (TRIALS, *line), a.dtype)
+    limits = unit_exponential(second, (TRIALS, *line), a.dtype)
+    orders = to_shape(broadcast_to_shape(a, shape), line)
+    return to_shape(_chosen(orders, steps, limits, unit_exponential(third, line, a.dtype)), shape)
 
 
 def _choose(a: array, steps: array, limits: array, waiting: array) -> array:

@@ -9,6 +9,8 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..errors import DTypeError
+from ..host_loops import loops
+from ..host_memory import contiguous, empty
 from ..index import Index
 from ..kinds import Comparison, Elementwise, silent
 from ..op import Avals, Cotangents, Flags, HostCall, NotDifferentiable, Operand, Values, only, require, require_dtype
@@ -158,6 +160,32 @@ class GreaterEqual(Comparison, name="greater_equal"):
         return x - y
 
 
+#: Elements from which on `select` is worth a loop of its own.
+_LEAST = 2048
+
+
+def _selected(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``np.where``, which has a branch for each element."""
+    if loops.select is None or condition.size < _LEAST or x.dtype != y.dtype:
+        return np.where(condition, x, y)
+    whole = [z for z in (condition, x, y) if z.size > 1]
+    if not condition.flags.c_contiguous and all(z.flags.f_contiguous and z.shape == condition.shape for z in whole):
+        return _selected(condition.T, x.T, y.T).T
+    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    found = empty(shape, x.dtype)
+    arrays = [_whole(condition, shape), *[z if z.size == 1 else _whole(z, shape) for z in (x, y)], found]
+    loops.select(*[a.view(np.uint16) if a.dtype.kind == "V" else a for a in arrays])  # no buffer is of bfloat16
+    return found
+
+
+def _whole(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if x.shape == shape:
+        return contiguous(x)
+    found = empty(shape, x.dtype)
+    np.copyto(found, x)
+    return found
+
+
 class Select(Elementwise, name="select"):
     """x where the condition holds, else y.
 
@@ -177,10 +205,11 @@ class Select(Elementwise, name="select"):
         return x
 
     def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(condition, x, y)
+        return _selected(condition, x, y)
 
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
-        return HostCall(np.where, spreads=True)
+        size = result.size
+        return HostCall(np.where if type(size) is int and size < _LEAST else _selected, spreads=True)
 
     def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         ct, condition = only(cotangents), operands[0]

@@ -39,29 +39,34 @@ _LEAST, _COLUMNS = 2048, 512
 _SUMMED = {**dict.fromkeys("iIlLqQ", 0), **dict.fromkeys("fd", 1), **dict.fromkeys("FD", 2)}
 
 
-def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
-    """``np.add.reduce``, which takes as long for a row of two elements as for one of thirty, and adds eight numbers at a
-    time to those before."""
+def _folded(ufunc: np.ufunc, x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
+    """``ufunc.reduce`` of `np.add`, which takes as long for a row of two elements as for one of thirty, and adds eight
+    numbers at a time to those before; or of `np.multiply`, whose products each wait for the one before."""
     if x.size >= _LEAST and loops.row_sums is not None and x.dtype == dtype:
-        found = _row_sums(x, axes)
+        found = _row_sums(x, axes, ufunc is np.multiply)
         if found is not None:
             return found
-    return np.add.reduce(x, axes, dtype)
+    return ufunc.reduce(x, axes, dtype)
 
 
-def _row_sums(x: np.ndarray, axes: Ints) -> np.ndarray | None:
-    """Sums of rows, or of rows before an axis of not too many elements; None where it is neither."""
+def _row_sums(x: np.ndarray, axes: Ints, product: bool = False) -> np.ndarray | None:
+    """Sums, or products, of rows, or of rows before an axis of not too many elements; None where it is neither."""
     if not x.flags.c_contiguous and x.flags.f_contiguous:
-        found = _row_sums(x.T, tuple(x.ndim - 1 - a for a in axes))
+        found = _row_sums(x.T, tuple(x.ndim - 1 - a for a in axes), product)
         return None if found is None else found.T
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
     fits = 0 < columns <= _COLUMNS and n * columns > 1 and end - first == len(axes) and x.flags.c_contiguous
     if not fits or x.dtype.char not in _SUMMED or not (x.flags.aligned and x.dtype.isnative):
         return None
+    if product and x.dtype.kind == "c":
+        return None
     found = np.empty(x.shape[:first] + x.shape[end:], x.dtype)
-    loops.row_sums(x, found, _SUMMED[x.dtype.char], n, columns)  # type: ignore[misc]
+    loops.row_sums(x, found, _SUMMED[x.dtype.char], n, columns, product)  # type: ignore[misc]
     return found
+
+
+_added, _multiplied = functools.partial(_folded, np.add), functools.partial(_folded, np.multiply)
 
 
 class ReduceSum(Reduction, name="reduce_sum"):
@@ -109,7 +114,12 @@ class ReduceProd(Reduction, name="reduce_prod"):
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         wide = halves.widened(x)
-        return halves.rounded(np.asarray(np.prod(wide, axis=axes, dtype=wide.dtype)), x.dtype)
+        return halves.rounded(np.asarray(_multiplied(wide, axes, wide.dtype)), x.dtype)
+
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        if result.dtype.is_float and result.dtype.size == 2:
+            return None
+        return HostCall(_multiplied, (axes, result.dtype.numpy))
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, axes: Ints) -> Tangents:
         """Σ tᵢ · Π_{j≠i} xⱼ, the products without x_i by exclusive scans from both sides: exact at zeros."""

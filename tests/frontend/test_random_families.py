@@ -251,3 +251,13 @@ def test_binomial_of_numbers_is_that_of_arrays(n: float, p: float) -> None:
         smelt.random.binomial(n, p, (300, 3), key=key),
         smelt.random.binomial(smelt.full((3,), n, smelt.float32), smelt.array(p), (300, 3), key=key),
     )
+
+
+def test_samples_of_the_gamma_family_do_not_depend_on_how_axes_lie() -> None:
+    """They are computed in one line, and parameters stand where their samples do."""
+    key, orders = smelt.random.key(7), smelt.array([0.4, 1.0, 5.0])
+    line = np.asarray(smelt.random.gamma(smelt.tile(orders, 20), shape=(60,), key=key))
+    np.testing.assert_array_equal(smelt.random.gamma(orders, shape=(4, 5, 3), key=key), line.reshape(4, 5, 3))
+    vectors = np.asarray(smelt.random.dirichlet(orders, (4, 5), key=key))
+    np.testing.assert_allclose(vectors, (line / line.reshape(20, 3).sum(1).repeat(3)).reshape(4, 5, 3), rtol=1e-4)
+    assert smelt.random.gamma(orders, shape=(0, 3), key=key).shape == (0, 3)

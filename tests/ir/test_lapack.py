@@ -17,12 +17,15 @@ pytestmark = pytest.mark.skipif(
 )
 KINDS = [np.float32, np.float64, np.complex64, np.complex128]
 SHAPES = [(2, 70, 64), (1, 1, 65, 80)]
+WORTH = {name: getattr(lapack, name) for name in dir(lapack) if name.startswith("OF_")}
 
 
 @pytest.fixture(autouse=True)
 def small_and_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Matrices of some tens of rows, and no threads of the library, which wait for each other in loops."""
     monkeypatch.setattr(lapack, "FEW", 64)
+    for name in WORTH:
+        monkeypatch.setattr(lapack, name, (0, 0))
     threads = numpy_blas.threads()
     assert threads is not None
     before = threads.get()
@@ -182,3 +185,22 @@ def test_large_singular_systems():
     np.testing.assert_allclose(lapack.det(wide[None]), 1, rtol=1e-3)  # no product of all is in range
     with pytest.raises(smelt.SmeltError, match="is singular"):
         smelt.eval(smelt.linalg.solve(smelt.ones((64, 64)), smelt.ones(64)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_small_matrix_is_numpys(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call from here costs more than such a factor; many of them are worth it."""
+    for name, worth in WORTH.items():
+        monkeypatch.setattr(lapack, name, worth)
+    a = np.eye(66, dtype=dtype)
+    many = np.broadcast_to(a, (100, 66, 66))
+    assert lapack.cholesky(a) is None and lapack.det(a) is None and lapack.qr(a[:40, :40]) is None
+    for function in (lapack.cholesky, lapack.det, lapack.inv, lapack.qr, lapack.eigh):
+        assert function(many) is not None
+
+
+def test_work_space_is_asked_for_once() -> None:
+    a = random((67, 71), np.float32)
+    assert lapack.qr(a) is not None
+    before = dict(lapack._rooms)
+    assert before and lapack.qr(random((5, 67, 71), np.float32)) is not None and lapack._rooms == before

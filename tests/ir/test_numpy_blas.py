@@ -93,10 +93,19 @@ def test_ranges_cover_a_matrix() -> None:
         assert (seen == 1).all() and all(r.start < r.stop for r in (*down, *across))
 
 
-def test_integers_leave_the_library_alone(library: Library) -> None:
-    x = np.ones((64, 128), np.int32)
+def test_wide_integers_leave_the_library_alone(library: Library) -> None:
+    x = np.ones((64, 128), np.int64)
     numpy_blas.matmul(x, x.T)
     assert library.during == [4]
+
+
+@pytest.mark.parametrize(("dtype", "products"), [(np.int16, 1), (np.int32, 3)])
+def test_those_that_are_products_of_floats_are_computed_by_one_thread(
+    library: Library, dtype: type[np.integer], products: int
+) -> None:  # fmt: skip
+    x = np.ones((64, 128), dtype)
+    assert (numpy_blas.matmul(x, x.T) == 128).all()
+    assert library.during == [1] * products and library.number == 4
 
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])

@@ -38,6 +38,19 @@ def test_views(dtype: str) -> None:
 
 
 @pytest.mark.skipif(loops.arrange is None, reason="no core in C")
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("rows, columns", [(16, 16), (17, 130), (200, 23), (512, 70), (64, 33), (65, 64), (3, 70)])
+def test_turned_squares(rows: int, columns: int, dtype: str) -> None:
+    """Squares overlap at the ends of rows and columns; lines a power of two apart go by a tile. No more is written."""
+    whole = (np.arange(rows * (columns + 2)) % 119).astype(dtype).reshape(rows, -1)
+    for x in (whole[:, :-2].T, whole[:, 1:-1].T, whole[:, -2:0:-1].T, whole[::-1, :-2].T):
+        memory = np.full(x.size + 2, 7, dtype)
+        loops.arrange(x, memory[1:-1].reshape(x.shape))  # type: ignore[misc]
+        np.testing.assert_array_equal(memory[1:-1].reshape(x.shape), x)
+        assert memory[0] == memory[-1] == 7
+
+
+@pytest.mark.skipif(loops.arrange is None, reason="no core in C")
 def test_errors() -> None:
     assert loops.arrange is not None
     with pytest.raises(ValueError, match="room for as many"):

@@ -1,4 +1,5 @@
-"""Sums of rows, and before axes of not too many elements, have loops of their own: NumPy's sums, to the bit."""
+"""Sums of rows, and before axes of not too many elements, have loops of their own: NumPy's sums, to the bit. So have
+products, in the same order."""
 
 from __future__ import annotations
 
@@ -50,20 +51,48 @@ def test_they_are_numpys(dtype: str) -> None:
             np.testing.assert_array_equal(found, np.add.reduce(x, axes, x.dtype), strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "complex64", "float16"])
+def test_products(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axes in SHAPES:
+        x = (rng.integers(-9, 9, shape) if "int" in dtype else 1 + rng.uniform(-0.02, 0.02, shape)).astype(dtype)
+        for y in (x, np.asfortranarray(x)):
+            found = np.asarray(reduce._multiplied(y, axes, y.dtype))
+            wanted = np.multiply.reduce(y, axes, y.dtype)
+            if x.dtype.kind in "iu":
+                np.testing.assert_array_equal(found, wanted, strict=True)
+            else:
+                np.testing.assert_allclose(found, wanted, rtol=1e-10 if dtype == "float64" else 1e-2)
+
+
+def test_products_of_zeros_and_what_is_not_finite() -> None:
+    x = np.ones((40, 70), np.float32)
+    x[0, 3], x[1, 60], x[2, [4, 50]], x[3, [5, 6]] = -0.0, np.nan, [0, np.inf], [-np.inf, 2]
+    x[4, 1::2] = -1
+    with override(tier="ops"):
+        found = np.asarray(smelt.prod(smelt.array(x), axis=1))
+    with np.errstate(invalid="ignore"):
+        wanted = np.prod(x, 1)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(wanted[:2]))
+
+
 @pytest.mark.skipif(loops.row_sums is None, reason="no core in C")
 def test_what_does_not_fit_is_refused() -> None:
     x, out = np.ones((100, 2), np.float32), np.empty(100, np.float32)
     assert loops.row_sums is not None
     for count, *sizes in ((99, 2, 1), (100, 3, 1), (100, 2, 513), (100, 128, 1), (100, 0, 1)):
         with pytest.raises(ValueError, match="takes rows"):
-            loops.row_sums(x, out[:count], 1, *sizes)
+            loops.row_sums(x, out[:count], 1, *sizes, False)
     with pytest.raises(ValueError, match="takes rows"):
-        loops.row_sums(x.astype(np.float16), out, 1, 2, 1)
+        loops.row_sums(x.astype(np.float16), out, 1, 2, 1, False)
+    with pytest.raises(ValueError, match="takes rows"):
+        loops.row_sums(x.astype(np.complex64), out.astype(np.complex64), 2, 2, 1, True)
     for kind, *sizes in ((1, 2**62, 1), (1, 2**61, 2), (1, 2, 2**62), (3, 2, 1), (-1, 2, 1), (2, 2, 1)):
         with pytest.raises(ValueError, match="takes rows"):  # products of these overflow, or are of no type
-            loops.row_sums(x[:0], out[:4], kind, *sizes)
+            loops.row_sums(x[:0], out[:4], kind, *sizes, False)
     with pytest.raises(ValueError, match="takes rows"):
-        loops.row_sums(x[:8], np.zeros(2), 1, 2, 1)
+        loops.row_sums(x[:8], np.zeros(2), 1, 2, 1, False)
     assert reduce._row_sums(x[::2], (1,)) is None
 
 

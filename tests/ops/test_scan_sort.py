@@ -153,6 +153,11 @@ def test_sort_derivative(rng):
     check_tangent_transposes("sort", [rng.standard_normal((3, 5))], (0,), rng, axis=0)
 
 
+def no_array_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SMALL", "SMALL_ORDER"):
+        monkeypatch.setattr(sorting, name, 0)
+
+
 @pytest.mark.parametrize(
     "dtype",
     (dtypes.bool_, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, *dtypes.FLOATS),
@@ -162,6 +167,7 @@ def test_sort_derivative(rng):
 def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng, monkeypatch):
     """0 and -0 are equal and not the same; elements of 8 and 16 bits are counted in long rows."""
     monkeypatch.setattr(sorting, "FEWEST", 1)
+    no_array_is_small(monkeypatch)
     some = [0.0, -0.0, 1.0, 2.5, 100.0] + ([-3.0, np.nan, np.inf, -np.inf] if dtype.is_float else [])
     x = rng.choice(np.array(some), shape).astype(dtype.numpy)
     for axis in (0, 1):
@@ -176,6 +182,7 @@ def test_sort_leaves_equal_elements_in_their_order(dtype, shape, rng, monkeypatc
 def test_networks_sort(monkeypatch):
     """All rows of zeros and ones of each length: what sorts these sorts everything."""
     monkeypatch.setattr(sorting, "FEWEST", 1)
+    no_array_is_small(monkeypatch)
     for n in range(1, sorting.NETWORK + 1):
         rows = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.int32)
         np.testing.assert_array_equal(sorting.sorted_along(rows, 1), np.sort(rows, 1))
@@ -204,6 +211,7 @@ NUMBERS = [d for d in dtypes.REAL if d.size > 1]
 def test_sort_by_digits(dtype, shape, rng, monkeypatch):
     """All of a type's numbers, in rows of any length: what NumPy makes of them."""
     monkeypatch.setattr(sorting, "LONG", 1)
+    no_array_is_small(monkeypatch)
     monkeypatch.setattr(sorting, "NETWORK", 0)
     monkeypatch.setattr(sorting, "_LONG_ORDER", {2: 1, 4: 1, 8: 1})
     calls = []
@@ -229,3 +237,21 @@ def test_arrays_that_do_not_fit_are_refused():
             core.native.radix(*good[:place], value, *good[place + 1 :])
     with pytest.raises(ValueError):
         core.native.radix(1, 8, 0, 3, 1, np.zeros(3), np.empty(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((13, 7), 0), ((13, 7), 1), ((2, 60, 3), 1), ((1, 1), 0)])
+def test_small_arrays(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    """NumPy sorts them: NaN last, and equal elements in their order, two zeros too."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    if dtype.startswith("float"):
+        x[rng.random(shape) < 0.2] = np.nan
+        x[rng.random(shape) < 0.3] *= -1
+    order = np.argsort(x, axis, kind="stable")
+    found = sorting.sorted_along(x, axis)
+    np.testing.assert_array_equal(sorting.order_along(x, axis), order)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, order, axis))
+    if dtype.startswith("float"):
+        signs = np.signbit(np.take_along_axis(x, order, axis))
+        np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), signs & ~np.isnan(found))

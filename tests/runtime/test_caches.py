@@ -41,6 +41,7 @@ KEPT = {
     "backends/cuda/collectives.py _groups": "the groups there are, which programs name",
     "backends/cuda/collectives.py _lost": "one",
     "backends/cuda/driver.py checks": "one",
+    "ir/lapack.py _rooms": "512 sizes of work space",
     "ir/locks.py _loaded": "the modules of the package",
     "runtime/warming.py _threads": "the devices there are",
     "passes/driver.py _parsed": "64 pipelines",

@@ -84,6 +84,7 @@ static PyMethodDef functions[] = {
     {"convert_halves", convert_halves, METH_VARARGS, "See halves.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"radix", radix, METH_VARARGS, "See radix.c."},
+    {"select", select_elements, METH_VARARGS, "See selected.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"write_rows", write_rows, METH_VARARGS, "See written_rows.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},

@@ -113,6 +113,9 @@ SHARED PyObject *vector_bytes(PyObject *module, PyObject *unused);
 /* radix.c */
 SHARED PyObject *radix(PyObject *module, PyObject *args);
 
+/* selected.c */
+SHARED PyObject *select_elements(PyObject *module, PyObject *args);
+
 /* small_matrices.c */
 SHARED PyObject *small_matrices(PyObject *module, PyObject *args);
 

@@ -1,5 +1,6 @@
 /* Sums of rows, and of rows with few columns, in the order in which NumPy adds them up, so to the same bits: rows by
-   eight numbers at a time in blocks, the longer ones by halves; columns one after the other. */
+   eight numbers at a time in blocks, the longer ones by halves; columns one after the other. Products go the same way,
+   where NumPy's wait for each other. */
 
 #include "core.h"
 #include "vectors.h"
@@ -24,32 +25,32 @@ INLINE Py_ssize_t half_of(Py_ssize_t n)
     return n / 2 - n / 2 % SUMS;
 }
 
-#define REAL float
-#include "row_sums.h"
-#undef REAL
-#define REAL double
-#include "row_sums.h"
-#undef REAL
-/* Integers wrap, which signed ones of C do not. */
-#define REAL uint32_t
-#include "row_sums.h"
-#undef REAL
-#define REAL uint64_t
-#include "row_sums.h"
-#undef REAL
+#define FOLD sum
+#define FOLDED(x, y) ((x) + (y))
+#include "row_sums_of_types.h"
+#undef FOLD
+#undef FOLDED
+#define FOLD product
+#define FOLDED(x, y) ((x) * (y))
+#include "row_sums_of_types.h"
 
-/* row_sums(x, out, kind, n, columns): sums over the middle one of three axes, of which the last one has so many
-   elements. Both are contiguous. Kinds: 0 integers, 1 floats, 2 complex numbers. */
+typedef void (*Fold)(const void *, void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int);
+#define FOLDS(fold) {{fold_uint32_t_##fold, fold_uint64_t_##fold}, {fold_float_##fold, fold_double_##fold}}
+/* Of sums and products; of integers and other numbers; of 4 and 8 bytes. */
+static const Fold folds[2][2][2] = {FOLDS(sum), FOLDS(product)};
+
+/* row_sums(x, out, kind, n, columns, product): sums, or products, over the middle one of three axes, of which the last one
+   has so many elements. Both are contiguous. Kinds: 0 integers, 1 floats, 2 complex numbers, which are added alone. */
 PyObject *row_sums(PyObject *module, PyObject *args)
 {
     Py_buffer x, out;
-    int kind;
+    int kind, product;
     Py_ssize_t n, columns;
-    if (!PyArg_ParseTuple(args, "y*w*inn:row_sums", &x, &out, &kind, &n, &columns))
+    if (!PyArg_ParseTuple(args, "y*w*innp:row_sums", &x, &out, &kind, &n, &columns, &product))
         return NULL;
     const int is_complex = kind == 2;
     const Py_ssize_t size = x.itemsize >> is_complex;
-    int fits = kind >= 0 && kind <= 2 && (size == 4 || size == 8) && out.itemsize == x.itemsize && n >= 1 &&
+    int fits = kind >= 0 && kind <= 2 - product && (size == 4 || size == 8) && out.itemsize == x.itemsize && n >= 1 &&
                columns >= 1 && columns <= MOST_COLUMNS && (columns > 1 || n > 1);
     const Py_ssize_t line = fits ? columns * x.itemsize : 1, outer = out.len / line, lines = x.len / line;
     /* A product of sizes might overflow. */
@@ -57,8 +58,7 @@ PyObject *row_sums(PyObject *module, PyObject *args)
            (outer ? lines % outer == 0 && lines / outer == n : lines == 0);
     if (fits) {
         Py_BEGIN_ALLOW_THREADS
-        (kind ? size == 4 ? sum_float : sum_double : size == 4 ? sum_uint32_t : sum_uint64_t)(
-            x.buf, out.buf, outer, n, columns, is_complex);
+        folds[product][kind > 0][size == 8](x.buf, out.buf, outer, n, columns, is_complex);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&x);

@@ -1,6 +1,7 @@
-/* Sums of rows and of columns of numbers of one type, REAL; see `row_sums.c`. */
+/* Sums, or products, of rows and of columns of numbers of one type, REAL: what FOLD and FOLDED(x, y) say; see
+   `row_sums.c`. */
 
-#define OF(name) PASTE(name, REAL)
+#define OF(name) PASTE(PASTE(name, REAL), FOLD)
 
 typedef REAL OF(eight) __attribute__((vector_size(SUMS * sizeof(REAL))));
 #define EIGHT OF(eight)
@@ -13,7 +14,7 @@ INLINE void OF(down)(const REAL *x, REAL *out, Py_ssize_t n, Py_ssize_t columns,
         sums[k] = more ? out[k] : x[k];
     for (Py_ssize_t i = !more; i < n; i++)
         for (Py_ssize_t k = 0; k < part; k++)
-            sums[k] += x[i * columns + k];
+            sums[k] = FOLDED(sums[k], x[i * columns + k]);
     for (Py_ssize_t k = 0; k < part; k++)
         out[k] = sums[k];
 }
@@ -70,18 +71,20 @@ INLINE void OF(few)(const REAL *x, const Py_ssize_t n, const int is_complex, REA
     if (is_complex)
         out[1] = x[1];
     for (Py_ssize_t i = 1 + is_complex; i < n; i++)
-        out[i & is_complex] += x[i];
+        out[i & is_complex] = FOLDED(out[i & is_complex], x[i]);
 }
 
 /* The sum of what `s` has, of complex numbers at every other place, and of the elements of a block from i on. */
 INLINE void OF(end)(EIGHT s, const REAL *x, Py_ssize_t i, Py_ssize_t n, const int is_complex, REAL *out)
 {
+#define FOLDED_4(a, b, c, d) FOLDED(FOLDED(s[a], s[b]), FOLDED(s[c], s[d]))
     if (is_complex)
-        out[0] = (s[0] + s[2]) + (s[4] + s[6]), out[1] = (s[1] + s[3]) + (s[5] + s[7]);
+        out[0] = FOLDED_4(0, 2, 4, 6), out[1] = FOLDED_4(1, 3, 5, 7);
     else
-        out[0] = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+        out[0] = FOLDED(FOLDED_4(0, 1, 2, 3), FOLDED_4(4, 5, 6, 7));
+#undef FOLDED_4
     for (; i < n; i++)
-        out[i & is_complex] += x[i];
+        out[i & is_complex] = FOLDED(out[i & is_complex], x[i]);
 }
 
 /* `count` blocks that follow each other, of n[k] numbers, side by side: each sum waits for the one before it. */
@@ -98,13 +101,13 @@ INLINE void OF(blocks)(const REAL *x, const Py_ssize_t *n, const int count, cons
     for (; i + SUMS <= least; i += SUMS)
         for (int k = 0; k < count; k++) {
             memcpy(&more, from[k] + i, sizeof(more));
-            sums[k] += more;
+            sums[k] = FOLDED(sums[k], more);
         }
     for (int k = 0; k < count; k++) {
         Py_ssize_t j = i;
         for (; j + SUMS <= n[k]; j += SUMS) {
             memcpy(&more, from[k] + j, sizeof(more));
-            sums[k] += more;
+            sums[k] = FOLDED(sums[k], more);
         }
         OF(end)(sums[k], from[k], j, n[k], is_complex, out[k]);
     }
@@ -142,13 +145,13 @@ static void OF(row)(const REAL *x, Py_ssize_t n, int is_complex, REAL *out)
     else if (first > BLOCK && rest - third <= BLOCK) {
         OF(four)(x, (Py_ssize_t[]){quarter, first - quarter, third, rest - third}, is_complex, sums);
         for (int k = 0; k <= is_complex; k++)
-            sums[0][k] += sums[1][k], sums[1][k] = sums[2][k] + sums[3][k];
+            sums[0][k] = FOLDED(sums[0][k], sums[1][k]), sums[1][k] = FOLDED(sums[2][k], sums[3][k]);
     } else {
         OF(row)(x, first, is_complex, sums[0]);
         OF(row)(x + first, rest, is_complex, sums[1]);
     }
     for (int k = 0; k <= is_complex; k++)
-        out[k] = sums[0][k] + sums[1][k];
+        out[k] = FOLDED(sums[0][k], sums[1][k]);
 }
 
 INLINE void OF(short_rows)(const REAL *x, REAL *out, Py_ssize_t outer, const Py_ssize_t n)
@@ -186,7 +189,7 @@ static void OF(rows)(const REAL *x, REAL *out, Py_ssize_t outer, Py_ssize_t n, i
 }
 
 /* Sums over the middle one of three axes. */
-static void OF(sum)(const void *x, void *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t columns, int is_complex)
+static void OF(fold)(const void *x, void *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t columns, int is_complex)
 {
     const Py_ssize_t each = 1 + is_complex;
     if (columns > 1)
