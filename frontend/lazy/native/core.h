@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 16
+#define INTERFACE 17
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -89,6 +89,7 @@ SHARED PyObject *arrange(PyObject *module, PyObject *args);
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
 
 /* row_sums.c */
 SHARED PyObject *row_sums(PyObject *module, PyObject *args);
