@@ -80,10 +80,18 @@ class _Helpers:
 
     @staticmethod
     def _run(work: SimpleQueue[Callable[[], None]]) -> None:
+        _own.helps = True
         while True:
             work.get()()
 
 
+class _Own(threading.local):
+    """Whether the thread is a helper. Such a one shares nothing: it might wait for what only it could do."""
+
+    helps = False
+
+
+_own = _Own()
 _starting = lock()
 _helpers = _Helpers()
 if hasattr(os, "register_at_fork"):
@@ -114,7 +122,7 @@ def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
     Parts write to memory of their own. A part that raises is called again by the calling thread, after the others.
     """
     count = min(rows, allowed_threads(), max(1, int(seconds / WORTH)))
-    if count < 2:
+    if count < 2 or _own.helps:
         body(slice(0, rows))
         return
     bounds = itertools.pairwise(rows * i // count for i in range(count + 1))

@@ -294,6 +294,21 @@ class Symbol:
     def __rtruediv__(self, other: Any) -> Any:
         return self._swapped("/", operator.truediv, other)
 
+    def __pow__(self, other: Any) -> Any:
+        return self._power(self, _number(other))
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._power(_number(other), self)
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        """Whether it is an integer or a real number is what signs decide. Complex ones are none of a program."""
+        if base is None or exponent is None:
+            return NotImplemented
+        if base < 0 and not isinstance(exponent, int):
+            return NotImplemented
+        least = 0 if base >= 0 and exponent >= 0 else _LOWEST
+        return self.program.binary("**", operator.pow, base, exponent, least)
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..machine import cpu_name, number, progress
+from ..machine import cores_of, cpu_name, number, progress
 from ..roofline.report import write
 from . import all_programs as all_programs
 from .names import NAMES
@@ -148,6 +148,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
                         help="a run that takes longer ends after its step (default: %(default)s)")  # fmt: skip
     parser.add_argument("--scale", type=float, default=1.0, help="part of the steps that are run (default: all)")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="2: once more in a second process")
+    parser.add_argument("--cores", type=int, metavar="N",
+                        help="cores for each framework; with one, --cpu counts no waiting")  # fmt: skip
     parser.add_argument("--cpu", action="store_true", help="time of processors, for a machine that is busy otherwise")
     parser.add_argument("--device", default="cpu",
                         help="smelt's; rivals run on the GPU if it is cuda (default: %(default)s)")  # fmt: skip
@@ -172,6 +174,7 @@ def main(argv: Sequence[str]) -> None:
             print(f"{program.name:20} {program.title}")
         return
     os.environ["SMELT_DEVICE"] = options.device
+    cores = cores_of(options.cores)
     on_cpu = options.device == "cpu"
     names = options.names or [name for name, p in programs.items() if not (p.large and on_cpu)]
     chosen = [programs[name] for name in names]
@@ -204,7 +207,8 @@ def main(argv: Sequence[str]) -> None:
             Path(options.json).write_text(json.dumps({"versions": versions, "results": results}, indent=1), "utf-8")
     progress("")
     shown = ", ".join(f"{k} {v}" for k, v in versions.items())
-    text = f"{cpu_name()}, {os.cpu_count()} cores; {shown}.\n\n{machine.times_table(chosen, results, columns)}"
+    clock = "; processor time" * options.cpu
+    text = f"{cpu_name()}, {cores}{clock}; {shown}.\n\n{machine.times_table(chosen, results, columns)}"
     print(text)
     if options.write:
         write(options.write, f"stalls {options.device}", text)

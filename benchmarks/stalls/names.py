@@ -10,6 +10,8 @@ import os
 from types import SimpleNamespace
 from typing import Any
 
+from ..machine import threads
+
 #: In the order of the table's columns.
 NAMES = ("smelt", "mlx", "torch", "jax")
 
@@ -50,7 +52,7 @@ def _torch() -> Any:
     """Eager, with functional gradients."""
     import torch
 
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(threads())
     names = SimpleNamespace(**{name: getattr(torch, name) for name in _SAME if hasattr(torch, name)})
     names.array, names.float32, names.int32 = torch.as_tensor, torch.float32, torch.int32
     names.softmax, names.rsqrt, names.erf = torch.softmax, torch.rsqrt, torch.erf

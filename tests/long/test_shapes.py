@@ -35,6 +35,17 @@ def _truth(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return (y / (1 + np.exp(-y))).sum(0)
 
 
+def _attention(x: Any, w: Any) -> Any:
+    return smelt.softmax(x @ x.T / x.shape[1] ** 0.5, axis=-1) @ (x * w)
+
+
+def _attention_truth(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    x = x.astype(np.float64)
+    scores = x @ x.T / x.shape[1] ** 0.5
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return scores / scores.sum(axis=-1, keepdims=True) @ (x * w)
+
+
 def _sizes(count: int) -> Iterator[tuple[int, int]]:
     for i in range(count):
         yield 2 + i % 199, 2 + i * 7 % 53
@@ -47,6 +58,8 @@ def _resident() -> int:
 
 WAYS: dict[str, Callable[[], Any]] = {
     "lazy": lambda: _normalized,
+    "lazy attention": lambda: _attention,
+    "compiled attention": lambda: smelt.compile(_attention),
     "compile": lambda: smelt.compile(_normalized),
     "shapeless": lambda: smelt.compile(_normalized, shapeless=True),
     "gradient": lambda: lambda x, w: smelt.grad(lambda w: (_normalized(x, w) ** 2).mean())(w),
@@ -68,7 +81,8 @@ def test_sizes_that_change_all_the_time(way: str, campaign: Any) -> None:
             x, w = data[: rows * columns].reshape(rows, columns), weights[:columns]
             found = np.array(function(smelt.array(x), smelt.array(w)))
             if i % 50 == 0 and "gradient" not in way:
-                np.testing.assert_allclose(found, _truth(x, w), rtol=2e-3, atol=2e-3)
+                truth = _attention_truth if "attention" in way else _truth
+                np.testing.assert_allclose(found, truth(x, w), rtol=2e-3, atol=2e-3)
             elif i % 50 == 0:
                 assert found.shape == (columns,)
                 assert np.isfinite(found).all()
@@ -83,7 +97,8 @@ def test_sizes_that_change_all_the_time(way: str, campaign: Any) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory of a process as Linux tells it")
-def test_steps_of_training_with_batches_of_all_sizes(campaign: Any) -> None:
+@pytest.mark.parametrize("way", ["lazy", "compile"])
+def test_steps_of_training_with_batches_of_all_sizes(way: str, campaign: Any) -> None:
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
     optimizer = optimizers.Adam(1e-3)
     state = [model.state, optimizer.state]
@@ -94,7 +109,12 @@ def test_steps_of_training_with_batches_of_all_sizes(campaign: Any) -> None:
         optimizer.update(model, g)
         return loss
 
-    compiled = smelt.compile(step, inputs=state, outputs=state)
+    def lazy(x: Any, y: Any) -> Any:
+        loss = step(x, y)
+        smelt.eval(loss, model.state, optimizer.state)
+        return loss
+
+    run = lazy if way == "lazy" else smelt.compile(step, inputs=state, outputs=state)
     rng = np.random.default_rng(0)
     count = campaign.amount(CALLS // 5)
     resident, losses = 0, []
@@ -104,7 +124,7 @@ def test_steps_of_training_with_batches_of_all_sizes(campaign: Any) -> None:
             n = 5 + i * 7 % 401
             x = rng.standard_normal((n, 16)).astype(np.float32)
             y = (x[:, :4]).argmax(axis=1)
-            losses.append(compiled(smelt.array(x), smelt.array(y)).item())
+            losses.append(run(smelt.array(x), smelt.array(y)).item())
             if i == count // 10:
                 resident = _resident()
     assert told.count <= HANDFUL, told

@@ -1,7 +1,8 @@
-"""The loop in C that computes erf has the bits of NumPy's operations."""
+"""The loops in C that compute erf have the bits of NumPy's operations."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ def test_bits(dtype: Any, scale: float, shape: tuple[int, ...], monkeypatch: pyt
             found = np.asarray(error_functions.erf_array(y))
             with monkeypatch.context() as patch:
                 patch.setattr(host_loops.loops, "erf", None)
+                patch.setattr(host_loops.loops, "erf_single", None)
                 want = np.asarray(error_functions.erf_array(y))
         assert (found.shape, found.dtype) == (want.shape, want.dtype)
         assert np.array_equal(np.isnan(found), np.isnan(want))
@@ -36,3 +38,14 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         core.native.erf_of(np.zeros(3), np.zeros(4))
     with pytest.raises((BufferError, ValueError, TypeError)):
         core.native.erf_of(b"12345678", np.zeros(1))
+    with pytest.raises(ValueError):
+        core.native.erf_of_single(np.zeros(3, np.float32), np.zeros(4, np.float32))
+    with pytest.raises((BufferError, ValueError, TypeError)):
+        core.native.erf_of_single(np.zeros(2, np.float32), b"12345678")
+
+
+def test_single_precision_is_rounded_once_as_good_as() -> None:
+    x = np.concatenate([np.linspace(-5, 5, 20_001), np.logspace(-36, 1, 5_001)]).astype(np.float32)
+    exact = np.array([math.erf(v) for v in x.tolist()])
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    assert np.max(np.abs(error_functions.erf_array(x) - exact) / np.where(unit > 0, unit, 1)) < 0.51

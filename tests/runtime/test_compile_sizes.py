@@ -106,6 +106,19 @@ def test_functions_of_numpy_on_sizes() -> None:
     assert _traces(compiled) <= PATIENCE + 1
 
 
+def test_powers_of_sizes_are_traced_once_for_all() -> None:
+    def f(q: Any, k: Any) -> Any:
+        return smelt.softmax(q @ k.T * q.shape[-1] ** -0.5, axis=-1) * q.shape[0] ** 2
+
+    compiled = smelt.compile(f)
+    for n in range(20, 40):
+        q, k = (np.random.default_rng(n + i).standard_normal((n + 100 * i, 2 * n + 1)) for i in range(2))
+        scores = np.exp(q @ k.T * (2 * n + 1) ** -0.5)
+        want = scores / scores.sum(axis=-1, keepdims=True) * n**2
+        np.testing.assert_allclose(compiled(smelt.array(q), smelt.array(k)), want, rtol=1e-3)
+    assert _traces(compiled) <= PATIENCE + 1
+
+
 def test_whether_modules_train_is_part_of_what_a_function_refers_to() -> None:
     module = smelt.nn.Dropout(0.5)
 

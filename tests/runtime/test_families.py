@@ -283,6 +283,8 @@ def _both_ways(rule: Callable[..., Any], first: Sequence[int], others: Sequence[
 def test_arithmetic_is_written_down() -> None:
     rule = lambda a, b: (a * b + 3, -(-(a - b) // 2), 1 / a, 7 - b, a % 4, divmod(b, 3)[0], 100 // a)  # noqa: E731
     assert all(_both_ways(rule, (5, 7), [(8, 3), (2, 9), (100, 1000)]))
+    powers = lambda a, b: (a**-0.5, 1 / b**0.5, a**2, 2**a, a**b, (a / b) ** 3, 0.5**b)  # noqa: E731
+    assert all(_both_ways(powers, (5, 7), [(8, 3), (2, 9), (30, 40)]))
 
 
 @pytest.mark.parametrize(
@@ -304,6 +306,9 @@ def test_arithmetic_is_written_down() -> None:
         lambda a, b: (a, b) == (5, 7),
         lambda a, b: 7 in (a, b),
         lambda a, b: np.int64(3) * a,
+        lambda a, b: a ** (b - 6),
+        lambda a, b: (a - b) ** 2,
+        lambda a, b: (a - 4) ** 0.5 if a > 4 else b,
     ],
 )
 def test_what_a_rule_finds_out_is_guarded(rule: Callable[..., Any]) -> None:
@@ -315,7 +320,8 @@ def test_what_a_rule_finds_out_is_guarded(rule: Callable[..., Any]) -> None:
     [
         hash,
         lambda a: {a: 1},
-        lambda a: a**2,
+        lambda a: (2 - a) ** 0.5,
+        lambda a: pow(a, 2, 3),
         lambda a: a & 1,
         lambda a: round(a / 2),
         lambda a: float(1 / a),

@@ -130,3 +130,14 @@ def test_bins_of_one_width(bins: int, limits: tuple[float, float]) -> None:
         kept = x[(x >= edges[0]) & (x <= edges[-1])]
         place = np.minimum(np.searchsorted(edges, kept, "right") - 1, bins - 1)
         np.testing.assert_array_equal(found, np.bincount(place, minlength=bins))
+
+
+def test_what_is_shared_within_a_share_ends() -> None:
+    seen: list[int] = []
+
+    def inner(part: slice) -> None:
+        seen.extend(range(part.start, part.stop))
+
+    with override(num_threads=2):
+        host_threads.share(2, 1.0, lambda part: host_threads.share(4, 1.0, inner))
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3]

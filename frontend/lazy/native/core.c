@@ -77,6 +77,7 @@ static PyMethodDef functions[] = {
     {"buffers_like", (PyCFunction)(void (*)(void))buffers_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
     {"arrange", arrange, METH_VARARGS, "See arranged.c."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
+    {"erf_of_single", erf_of_single, METH_VARARGS, "See elements.c."},
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},

@@ -95,6 +95,7 @@ SHARED PyObject *arrange(PyObject *module, PyObject *args);
 /* elements.c */
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
+SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
 
 /* row_sums.c */
 SHARED PyObject *row_sums(PyObject *module, PyObject *args);

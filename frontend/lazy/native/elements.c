@@ -2,6 +2,8 @@
 
 #include "core.h"
 
+#include <math.h>
+
 #define BLOCK 256
 #define MOST 32
 
@@ -10,7 +12,7 @@ typedef struct {
     Py_ssize_t n;
 } Coefficients;
 
-static Coefficients small, large;
+static Coefficients small, large, single_small, single_large;
 static double first, last;
 
 static int take(PyObject *given, Coefficients *to)
@@ -26,12 +28,13 @@ static int take(PyObject *given, Coefficients *to)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Take the coefficients of `error_functions`, and the ends of the interval of the second polynomial. */
+/* Take the coefficients of `error_functions`, and the ends of the interval of the second one in float64. */
 PyObject *connect_elements(PyObject *module, PyObject *args)
 {
-    PyObject *a, *b;
-    if (!PyArg_ParseTuple(args, "O!O!dd:connect_elements", &PyTuple_Type, &a, &PyTuple_Type, &b, &first, &last) ||
-        take(a, &small) < 0 || take(b, &large) < 0)
+    PyObject *a, *b, *c, *d;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!dd:connect_elements", &PyTuple_Type, &a, &PyTuple_Type, &b, &PyTuple_Type, &c,
+                          &PyTuple_Type, &d, &first, &last) ||
+        take(a, &small) < 0 || take(b, &large) < 0 || take(c, &single_small) < 0 || take(d, &single_large) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -115,6 +118,65 @@ PyObject *erf_of(PyObject *module, PyObject *args)
     PyBuffer_Release(&exponential);
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "erf_of takes two arrays of one size");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* erf of a block. */
+CLONES static void erf_single_block(const float *restrict x, float *restrict result)
+{
+    double size[BLOCK], argument[BLOCK], value[BLOCK], found[BLOCK];
+    int any_small = 0, any_large = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        double magnitude = fabs((double)x[i]);
+        size[i] = magnitude > 4 ? 4 : magnitude;
+        any_small |= size[i] < 1;
+        any_large |= !(size[i] < 1);
+    }
+    if (any_large) {
+        for (int i = 0; i < BLOCK; i++)
+            argument[i] = (size[i] - 2.5) * (2.0 / 3.0);
+        polynomial(&single_large, argument, found);
+    }
+    if (any_small) {
+        for (int i = 0; i < BLOCK; i++)
+            argument[i] = 2 * size[i] * size[i] - 1;
+        polynomial(&single_small, argument, value);
+        for (int i = 0; i < BLOCK; i++) {
+            double of_small = size[i] * value[i];
+            found[i] = size[i] < 1 ? of_small : found[i];
+        }
+    }
+    for (int i = 0; i < BLOCK; i++)
+        result[i] = (float)copysign(found[i], (double)x[i]);
+}
+
+/* erf_of_single(x, result): both are contiguous, of float32. */
+PyObject *erf_of_single(PyObject *module, PyObject *args)
+{
+    Py_buffer x, result;
+    if (!PyArg_ParseTuple(args, "y*w*:erf_of_single", &x, &result))
+        return NULL;
+    Py_ssize_t n = x.len / (Py_ssize_t)sizeof(float);
+    int fits = result.len == x.len;
+    if (fits) {
+        const float *given = x.buf;
+        float *made = result.buf;
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < n; i += BLOCK) {
+            size_t bytes = (size_t)(n - i < BLOCK ? n - i : BLOCK) * sizeof(float);
+            float in[BLOCK] = {0}, out[BLOCK];
+            memcpy(in, given + i, bytes);
+            erf_single_block(in, out);
+            memcpy(made + i, out, bytes);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&x);
+    PyBuffer_Release(&result);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "erf_of_single takes two arrays of one size");
         return NULL;
     }
     Py_RETURN_NONE;

@@ -103,6 +103,15 @@ none:
     return NULL;
 }
 
+/* What is bound leads to ops, attributes and types, so to no cycle. Python's collector would look at what thousands of
+   sizes have left behind, again and again. */
+static PyObject *untracked(PyObject *made)
+{
+    if (made != NULL)
+        PyObject_GC_UnTrack(made);
+    return made;
+}
+
 /* The type of a shape, new, and how many elements that has; NULL where it is none, or with an error. */
 static PyObject *aval_of(PyObject *shape, PyObject *dtype, long long *elements)
 {
@@ -126,7 +135,7 @@ static PyObject *aval_of(PyObject *shape, PyObject *dtype, long long *elements)
     SLOT(found, shape_at) = Py_NewRef(shape);
     SLOT(found, dtype_at) = Py_NewRef(dtype);
     SLOT(found, size_at) = count;
-    return found;
+    return untracked(found);
 }
 
 #define ITEM(tuple, i) PyTuple_GET_ITEM(tuple, i)
@@ -161,7 +170,7 @@ static PyObject *prepared_call(PyObject *call, PyObject *op, PyObject *outputs, 
     PyTuple_SET_ITEM(found, 9, PyLong_FromLong(1));
     if (PyErr_Occurred())
         Py_CLEAR(found);
-    return found;
+    return untracked(found);
 }
 
 /* A node of a recipe, new. `of`: how many elements each value has, `n_values` of them so far. */
@@ -170,7 +179,8 @@ static PyObject *bound_step(PyObject *step, PyObject *outputs, PyObject **avals,
 {
     PyObject *op = ITEM(step, 0), *inputs = ITEM(step, 3), *numbers = ITEM(step, 4), *call = ITEM(step, 6);
     Py_ssize_t attrs_at = NUMBER_AT(step, 2), n = PyTuple_GET_SIZE(numbers);
-    PyObject *prepared = Py_NewRef(Py_None), *results = PyTuple_New(n), *memo = PyList_New(1), *found = NULL;
+    PyObject *prepared = Py_NewRef(Py_None), *found = NULL;
+    PyObject *results = untracked(PyTuple_New(n)), *memo = untracked(PyList_New(1));
     long long size = 0;
     if (results == NULL || memo == NULL || *n_values + n > MOST_VALUES)
         goto done;
@@ -189,7 +199,8 @@ static PyObject *bound_step(PyObject *step, PyObject *outputs, PyObject **avals,
     if (prepared == NULL)
         goto done;
     PyList_SET_ITEM(memo, 0, Py_NewRef(prepared));
-    found = PyTuple_Pack(6, op, attrs_at < 0 ? ITEM(step, 1) : ITEM(outputs, attrs_at), inputs, results, ITEM(step, 5), memo);
+    found = untracked(
+        PyTuple_Pack(6, op, attrs_at < 0 ? ITEM(step, 1) : ITEM(outputs, attrs_at), inputs, results, ITEM(step, 5), memo));
 done:
     Py_XDECREF(prepared);
     Py_XDECREF(results);
@@ -222,7 +233,7 @@ static PyObject *bound(PyObject *sized, PyObject *outputs)
         Py_ssize_t at = PyLong_AsSsize_t(PyList_GET_ITEM(inputs, i));
         of[n_values++] = at < 0 ? 1 : elements[at];
     }
-    made = PyList_New(n);
+    made = untracked(PyList_New(n));
     for (Py_ssize_t i = 0; made != NULL && i < n; i++) {
         PyObject *step = bound_step(PyList_GET_ITEM(steps, i), outputs, avals, elements, of, &n_values);
         if (step == NULL)
@@ -231,7 +242,7 @@ static PyObject *bound(PyObject *sized, PyObject *outputs)
             PyList_SET_ITEM(made, i, step);
     }
     if (made != NULL)
-        found = PyTuple_Pack(2, made, ITEM(sized, 3));
+        found = untracked(PyTuple_Pack(2, made, ITEM(sized, 3)));
 done:
     Py_XDECREF(made);
     while (count)
