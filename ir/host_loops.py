@@ -22,6 +22,7 @@ class HostLoops:
         radix: sorts rows, or gives their order; see `radix.c`.
         write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
         arrange: copies an array into a contiguous one; see `arranged.c`.
+        shift_words: one word by each of a row of shifts, for many words; see `elements.c`.
         convert_halves: float16 or bfloat16 to float32, or back; see `halves.c`.
     """
 
@@ -35,6 +36,7 @@ class HostLoops:
     radix: Callable[..., None] | None = None
     write_rows: Callable[..., None] | None = None
     arrange: Callable[[np.ndarray, np.ndarray], None] | None = None
+    shift_words: Callable[[np.ndarray, np.ndarray, np.ndarray], None] | None = None
     convert_halves: Callable[[np.ndarray, np.ndarray, bool], None] | None = None
 
 

@@ -498,7 +498,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 16
+INTERFACE = 17
 native: Any = _native()
 if native is not None:
     native.connect(

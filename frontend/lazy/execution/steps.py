@@ -413,3 +413,4 @@ if core.native is not None:
     loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows
     loops.arrange, loops.convert_halves = core.native.arrange, core.native.convert_halves
+    loops.shift_words = core.native.shift_words
