@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import halves
 from .aval import Aval
+from .host_loops import loops
 
 #: Elements of a result from which on that is looked at, and of a row at most.
 LEAST, MOST = 8192, 4
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
+
+#: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
+LEAST_SHIFTED, MOST_SHIFTS = 512, 32
 
 
 def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval) -> Callable[..., Any]:
@@ -60,6 +64,29 @@ def _goes_on(x: np.ndarray, shape: tuple[int, ...]) -> bool:
     if x.size == 1:
         return True
     return x.shape[-2:] == shape[-2:] and x.strides[-2] == x.shape[-1] * x.strides[-1]
+
+
+def shifted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``np.right_shift(x, y)``; where each word is shifted by all numbers of one short row, as where packed numbers are
+    taken out of words, by a loop over words."""
+    found: np.ndarray
+    if loops.shift_words is not None and x.ndim and y.ndim and x.dtype == y.dtype == np.uint32:
+        repeats_words = x.shape[-1] == 1 or not x.strides[-1]
+        row = y if y.ndim == 1 else None if any(_moves(y, y.ndim - 1)) else y[(0,) * (y.ndim - 1)]
+        if repeats_words and row is not None and 1 < len(row) <= MOST_SHIFTS:
+            shape, words = np.broadcast(x, y).shape, x[..., 0]
+            if words.shape != shape[:-1]:
+                words = np.broadcast_to(words, shape[:-1])
+            found = np.empty(shape, np.uint32)
+            loops.shift_words(np.ascontiguousarray(words), np.ascontiguousarray(row), found)
+            return found
+    found = np.right_shift(x, y)
+    return found
+
+
+def _moves(x: np.ndarray, axes: int) -> Iterator[bool]:
+    """Whether the elements of an array differ along each of its first axes."""
+    return (n > 1 and step != 0 for n, step in zip(x.shape[:axes], x.strides))
 
 
 def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..index import Index
 from ..kinds import Comparison, Elementwise, silent
 from ..op import Avals, Cotangents, Flags, HostCall, NotDifferentiable, Operand, Values, only, require, require_dtype
 from ..scalar import Scalar, ScalarBuilder
+from ..short_axes import LEAST_SHIFTED, shifted
 
 if TYPE_CHECKING:
     from ..builder import Builder
@@ -399,10 +400,17 @@ class RightShift(Elementwise, name="right_shift"):
     symbol = ">>"
     accepts = dtypes.INTEGERS
     not_differentiable = _BITS
+
     ufunc = np.right_shift
 
     def reference(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.right_shift(x, y)
+        return shifted(x, y)
+
+    def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
+        is_small = type(result.size) is int and result.size < LEAST_SHIFTED
+        if result.dtype is not dtypes.uint32 or is_small:
+            return super().host_call(operands, result)
+        return HostCall(shifted, spreads=True)
 
     def lower(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         inside = _inside(k, y)

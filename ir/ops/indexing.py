@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -182,11 +182,8 @@ class Scatter(Op, name="scatter"):
         """`reference` in the memory of x, which lies in row-major order."""
         lead = updates.ndim - out.ndim
         window = updates.shape[lead:]
-        if not lead:  # one window, which is a slice
-            starts = dict(zip(axes, map(int, indices)))
-            if all(0 <= start <= out.shape[a] - window[a] for a, start in starts.items()):
-                part = out[tuple([slice(starts.get(a, 0), starts.get(a, 0) + d) for a, d in enumerate(window)])]
-                part[...] = updates if mode == "set" else _COMBINE[mode](part, updates)
+        if not lead:
+            _write_window(out, updates, indices, axes, mode)
             return
         x, *places = [Aval(a.shape, dtypes.of(a.dtype)) for a in (out, *indices)]
         if are_rows(x, places, axes, window):
@@ -196,6 +193,8 @@ class Scatter(Op, name="scatter"):
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints, mode: Str) -> HostCall | None:
         x, updates, *indices = operands
+        if updates.ndim == x.ndim:  # one window
+            return HostCall(_with_window, (axes, mode))
         if not are_rows(x, indices, axes, updates.shape[updates.ndim - x.ndim :]):
             return None
         return HostCall(_WITH_ROWS[mode], (tuple(x.shape[: len(axes)]),))
@@ -335,6 +334,23 @@ class Scatter(Op, name="scatter"):
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _MODES = ("set", *_COMBINE)
 _WITH_ROWS = {mode: functools.partial(with_rows, _COMBINE.get(mode)) for mode in _MODES}
+
+
+def _with_window(x: np.ndarray, updates: np.ndarray, *given: Any) -> np.ndarray:
+    """`Scatter.reference` of one window. `given`: index arrays, `axes` and `mode`."""
+    *indices, axes, mode = given
+    out = np.array(x, order="C")
+    _write_window(out, updates, indices, axes, mode)
+    return out
+
+
+def _write_window(out: np.ndarray, updates: np.ndarray, indices: Sequence[np.ndarray], axes: Ints, mode: Str) -> None:
+    """The same in the memory of x: a slice of it."""
+    starts = dict(zip(axes, map(int, indices)))
+    window = updates.shape
+    if all(0 <= start <= out.shape[a] - window[a] for a, start in starts.items()):
+        part = out[tuple([slice(starts.get(a, 0), starts.get(a, 0) + d) for a, d in enumerate(window)])]
+        part[...] = updates if mode == "set" else _COMBINE[mode](part, updates)
 
 
 def _write_windows(

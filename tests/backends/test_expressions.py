@@ -322,3 +322,33 @@ def test_scales_of_all_groups(
     tolerance = 2e-3 if kind == "float16" else 1e-5  # the sum of two halves is one half, where it is dequantized
     np.testing.assert_allclose(found, _float64(x) @ _float64(plain).T, rtol=tolerance, atol=tolerance * depth**0.5)
     assert built and any(grouped) == ((mode != "affine" or kind == "float16") and depth // group % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "grouped"),
+    [((8, 1, 1), True), ((7, 1, 1), False), ((1, 8, 1), False), ((8, 8, 1), False), ((1, 1, 1), False)],
+)
+def test_offsets_of_groups(
+    shape: tuple[int, ...], grouped: bool, monkeypatch: pytest.MonkeyPatch, built: list[Product]
+) -> None:
+    """They meet sums of a row's elements: of a group where words of one follow each other, of each word elsewhere."""
+    taken = calls_of(monkeypatch, expressions.GroupedOffsets, "of", lambda arguments, result: result is not None)
+    random, groups = np.random.default_rng(15), 7 if shape[0] == 7 else 8
+    x = random.standard_normal((3, groups * 128)).astype(np.float32)
+    words = random.integers(0, 2**32, (37, groups * 16), np.uint32)
+    scale, bias = (random.standard_normal((37, *shape)).astype(np.float32) for _ in range(2))
+
+    def product(x: Any, words: Any, scale: Any, bias: Any, of: Any) -> Any:
+        codes = (words[..., None] >> of.arange(8).astype(of.uint32) * 4) & of.array(15, dtype=of.uint32)
+        w = codes.astype(of.float32).reshape(37, groups, 8, 16) * scale + bias
+        return x @ w.reshape(37, -1).T
+
+    f = smelt.compile(lambda *arrays: product(*arrays, smelt))
+    found = np.asarray(f(*map(smelt.array, (x, words, scale, bias))))
+    wanted = product(x.astype(np.float64), words, scale.astype(np.float64), bias.astype(np.float64), np)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-3)
+    assert built and any(taken) is grouped
+    x[1, 5] = np.inf
+    found = np.asarray(f(*map(smelt.array, (x, words, scale, bias))))
+    assert not np.isfinite(found[1]).any()
+    np.testing.assert_allclose(found[::2], wanted[::2], rtol=1e-4, atol=2e-3)

@@ -271,3 +271,20 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         given = [changed.get(i, v) for i, v in enumerate((x, rows, places, 3, "f", 4, 1))]
         with pytest.raises(ValueError):
             loops.write_rows(*given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("mode", COMBINE)
+def test_one_window_is_a_slice(mode: str, dtype: str, rng: np.random.Generator) -> None:
+    """A call of its own; a window that would leave x is dropped, and x stays as it is."""
+    x, updates = ((rng.standard_normal(shape) * 4).astype(dtype) for shape in ((6, 5, 4), (2, 1, 4)))
+    before, scatter = x.copy(), op_module.get("scatter")
+    for at in itertools.product((-1, 0, 3, 4, 5), (0, 4, 5)):
+        indices = [np.array(i, np.int32) for i in at]
+        avals = [Aval(a.shape, dtypes.of_numpy(a.dtype)) for a in (x, updates, *indices)]
+        call = scatter.host_call(avals, avals[0], axes=(0, 1), mode=mode)
+        found = call.function(x, updates, *indices, *call.extra)
+        want = scatter_by_loops(x, updates, indices, (0, 1), mode)
+        np.testing.assert_array_equal(found, want, strict=True)
+        np.testing.assert_array_equal(found, run("scatter", x, updates, *indices, axes=(0, 1), mode=mode), strict=True)
+        np.testing.assert_array_equal(x, before)

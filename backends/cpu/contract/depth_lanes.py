@@ -82,6 +82,12 @@ class DepthLanes:
         for variable in self.inside:
             k.bind(Fused([variable]), k.const(0, INDEX))
 
+    def start(self, k: CpuKernel) -> None:
+        """Let the loops, and the lanes, stand at their first positions, too."""
+        self.start_inside(k)
+        for variable in (*(v for loop, _ in self.loops for v in loop.variables), *self.lanes):
+            k.bind(Fused([variable]), k.const(0, INDEX))
+
     def each_inside(self, k: CpuKernel, body: Callable[[int], Any]) -> None:
         """Run `body` for every element of a word, one by one, with its number."""
         for n, places in enumerate(itertools.product(*(range(extent) for _, extent in self.inside))):

@@ -18,9 +18,11 @@ import functools
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Product
+from smelt.backends.lowering import Fused
 from smelt.backends.plan import is_static
 from smelt.ir.index import linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.kernels.analysis import collect_reads
 
 from ..kernel import KernelModule
 from ..schedules import ScheduledKernel
@@ -28,7 +30,7 @@ from ..streaming import prefetch_line
 from .blocks import Blocks, Bounds
 from .depth_lanes import DepthLanes
 from .factors import Factors, is_not_finite
-from .grouped import Grouped
+from .grouped import Grouped, GroupedOffsets
 from .octets import provide_octets
 from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
 
@@ -103,8 +105,11 @@ class _Expressions(TiledKernel):
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
         self.grouped: Grouped | None = None
+        self.offsets: GroupedOffsets | None = None
         if self.factors is not None and self.depth.count == 1:
-            self.grouped = Grouped.of(k, product, self.factors, depth, self.width)
+            self.offsets = GroupedOffsets.of(k, product, self.factors, depth, tall)
+            has_offset = self.factors.has_offset and self.offsets is None
+            self.grouped = Grouped.of(k, product, self.factors, depth, self.width, has_offset)
         if self.factors is not None and self.factors.has_offset:  # sums of a row's elements that meet one word
             self.met = k.scratch(tall * self.line // depth.vectors + self.lanes, dtype)
 
@@ -172,21 +177,24 @@ class _Expressions(TiledKernel):
         if self.tall > self.rows.capacity:  # rows that nobody wants: what happens to lie there may be slow to multiply
             nothing, end = k.const(0, self.a.aval.dtype), k.const(self.tall * self.line, INDEX)
             k.loop(None, k.const(self.rows.capacity * self.line, INDEX), end, lambda i: k.write(nothing, self.a, i))
-        self.rows.each(k, rows, lambda r: self._fill_row(r * self.line, depth))
+        self.rows.each(k, rows, lambda r: self._fill_row(r, depth))
 
-    def _fill_row(self, line: Scalar, depth: Bounds) -> None:
-        k = self.k
+    def _fill_row(self, row: Scalar, depth: Bounds) -> None:
+        k, line = self.k, row * self.line
 
         def words(at: Scalar, carried: Sequence[Scalar]) -> Sequence[Scalar]:
             parts = self._arranged(line + at)
             if self.factors is not None and self.factors.has_offset:
                 with k.vectors(self.cut.count):
                     met = functools.reduce(k.add, parts)
-                    met = met * 2.0**self._most_shift if self._most_shift else met
+                    if self.offsets is None and self._most_shift:
+                        met = met * 2.0**self._most_shift
                     k.store_vector(met, self.met, self._word(line + at))
             return []
 
         self._walk(depth, words, [])
+        if self.offsets is not None and self.factors is not None:
+            self.offsets.add_up(row, self.met, self._word(line))
 
     def _arranged(self, at: Scalar) -> list[Scalar]:
         """Write what a row has for a vector of words to a place in its line, and return it as vectors."""
@@ -251,15 +259,19 @@ class _Expressions(TiledKernel):
             self.cut.each_inside(k, element)
             return sums if self.factors is None else self._with_factors(self.factors, r, columns, at, sums, before)
 
+        self._fetch_shared(columns)
         if self.factors is not None and self.grouped is not None:
             self.grouped.fill(self.column, columns)
         with k.vectors(self.cut.count):
             start = [k.const(0, self.dtype)] * len(pairs)
             sums = self._walk(depth, words, start)
-        for (i, j), x in zip(pairs, sums):
+        offsets = self.offsets if self.factors is not None else None
+        added = offsets.products(r, self.height, self.column, columns) if offsets is not None else []
+        for p, ((i, j), x) in enumerate(zip(pairs, sums)):
             place, total = (r + i) * self.pitch + (c - first) + j, k.add_lanes(x)
             if self.factors is not None and self._most_shift:
                 total = total * 2.0**-self._most_shift
+            total = total + k.add_lanes(added[p]) if added else total
             k.write(k.read(self.sums, place) + total, self.sums, place)
 
     def _fetch(self, columns: Sequence[Scalar]) -> None:
@@ -280,13 +292,34 @@ class _Expressions(TiledKernel):
                 for n in range(max(1, lines)):
                     prefetch_line(k, k.memory[value], first + n * line, soon=False)
 
+    def _fetch_shared(self, columns: Sequence[Scalar]) -> None:
+        """Ask for what the words of the next columns have in common, too: short lines of other arrays, which come from
+        memory one by one otherwise."""
+        k, depth = self.k, self.product.depth
+        if self.factors is None:
+            return
+        reads = collect_reads(self.product.body.ops, self.factors.shared)
+        self.cut.start(k)
+        for value in self.product.body.arguments:
+            for place in reads.get(value, ()):
+                index, line = linearize(place, value.shape), LINE_BYTES // value.dtype.size
+                step = step_of(index, self.column)
+                if step <= 0 or value.aval.nbytes < FETCHED_BYTES or not is_static(place):
+                    continue
+                span = 1 + sum(step_of(index, Fused([v])) * (v[1] - 1) for v in depth.variables)
+                ask = functools.partial(prefetch_line, k, k.memory[value], soon=False)
+                for j in columns:
+                    with k.at_position(self.column, j):
+                        first = k.index(index) + self.width * step
+                    k.loop(None, first, first + span, lambda i, ask=ask: ask(i), step=line)
+
     def _with_factors(
         self, factors: Factors, r: Scalar, columns: Sequence[Scalar], at: Scalar, sums: Sequence[Scalar],
         before: Sequence[Scalar],
     ) -> Sequence[Scalar]:  # fmt: skip
         """The sums before and those of a vector of words by what these have in common, too large by a power of two."""
         k, found = self.k, list(before)
-        gains, offsets = [], []
+        gains, offsets, has_offset = [], [], factors.has_offset and self.offsets is None
         if self.grouped is not None:
             gains = [self.grouped.read(self.grouped.gains, j) for j in range(self.width)]
             if self.grouped.offsets is not None:
@@ -295,12 +328,12 @@ class _Expressions(TiledKernel):
         for j in columns if self.grouped is None else ():
             with k.at_position(self.column, j), self.cut.vector(k):
                 gains.append(factors.gain(k))
-                if factors.has_offset:
+                if has_offset:
                     offsets.append(factors.offset(k))
         with k.vectors(self.cut.count):
             for p, x in enumerate(sums):
                 found[p] = k.fma(x, gains[p % self.width], found[p])
-            for i in range(self.height if factors.has_offset else 0):
+            for i in range(self.height if has_offset else 0):
                 met = k.load_vector(self.met, self._word((r + i) * self.line + at))
                 for p, offset in enumerate(offsets, i * self.width):
                     found[p] = k.fma(met, offset, found[p])

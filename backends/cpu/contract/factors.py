@@ -95,6 +95,11 @@ class Factors:
         """Whether there is something beside the core."""
         return any(step.adds and len(step.op.operands) > 1 for step in self.steps)
 
+    @property
+    def shared(self) -> list[tuple[Value, Coordinates]]:
+        """What all elements of a word have in common, where it is read."""
+        return [(u, step.place) for step in self.steps for i, u in enumerate(step.op.operands) if i != step.varying]
+
     def core(self, k: CpuKernel) -> tuple[Scalar, int]:
         """The core where the loops stand, and by which power of two it is too large."""
         for table in self.tables:

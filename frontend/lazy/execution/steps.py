@@ -415,3 +415,4 @@ if core.native is not None:
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows
     loops.arrange, loops.convert_halves = core.native.arrange, core.native.convert_halves
     loops.select = core.native.select
+    loops.shift_words = core.native.shift_words

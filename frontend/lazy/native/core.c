@@ -87,6 +87,7 @@ static PyMethodDef functions[] = {
     {"radix", radix, METH_VARARGS, "See radix.c."},
     {"select", select_elements, METH_VARARGS, "See selected.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
+    {"shift_words", shift_words, METH_VARARGS, "See elements.c."},
     {"write_rows", write_rows, METH_VARARGS, "See written_rows.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
     {"connect_keys", connect_keys, METH_VARARGS, "Take what `graph.py` has."},

@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; sizeless.c:
    `sizeless_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c:
-   running it; calls.c: `run_calls`; alike.c: `buffers_like`; elements.c: erf; row_sums.c: sums of rows; halves.c: half
+   running it; calls.c: `run_calls`; alike.c: `buffers_like`; elements.c: erf, shifts; row_sums.c: sums of rows; halves.c: half
    precision; threefry.c: random words; fourier.c: Fourier transforms; small_matrices.c: factors of small matrices;
    radix.c: sorting; written_rows.c: scattering; arranged.c: copies in another order; core.c: the module.
 
@@ -19,7 +19,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 17
+#define INTERFACE 18
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -96,6 +96,7 @@ SHARED PyObject *arrange(PyObject *module, PyObject *args);
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
+SHARED PyObject *shift_words(PyObject *module, PyObject *args);
 
 /* row_sums.c */
 SHARED PyObject *row_sums(PyObject *module, PyObject *args);

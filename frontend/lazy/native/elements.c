@@ -1,8 +1,9 @@
-/* What NumPy has no loops for; see error_functions.py. Operations and their order are the same, so the bits are. */
+/* What NumPy has no loops for, or slow ones; see error_functions.py and short_axes.py. Operations and their order are the
+   same, so the bits are. */
 
 #include "core.h"
-
 #include <math.h>
+#include <stdint.h>
 
 #define BLOCK 256
 #define MOST 32
@@ -177,6 +178,65 @@ PyObject *erf_of_single(PyObject *module, PyObject *args)
     PyBuffer_Release(&result);
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "erf_of_single takes two arrays of one size");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* The columns that `shift_words` has loops for; a row of others is a loop by itself. */
+#define SHIFTED(DO) DO(4) DO(8) DO(16) DO(32)
+
+static inline __attribute__((always_inline)) void shift_rows(const uint32_t *restrict x, const uint32_t *restrict by,
+                                                             const uint32_t *restrict kept, uint32_t *restrict out,
+                                                             Py_ssize_t rows, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < rows; i++)
+        for (Py_ssize_t j = 0; j < n; j++)
+            out[i * n + j] = (x[i] >> by[j]) & kept[j];
+}
+
+/* `shift_rows` for as many columns as there are, the compiler knowing how many. */
+CLONES static void shift(const uint32_t *restrict x, const uint32_t *restrict by, const uint32_t *restrict kept,
+                         uint32_t *restrict out, Py_ssize_t rows, Py_ssize_t n)
+{
+    switch (n) {
+#define CASE(N)                                 \
+    case N:                                     \
+        shift_rows(x, by, kept, out, rows, N);  \
+        return;
+        SHIFTED(CASE)
+#undef CASE
+    default:
+        shift_rows(x, by, kept, out, rows, n);
+    }
+}
+
+/* shift_words(x, shifts, out): out[i, j] = x[i] >> shifts[j], 0 from shifts of 32 on; contiguous words of 32 bits, and
+   at most MOST shifts. */
+PyObject *shift_words(PyObject *module, PyObject *args)
+{
+    Py_buffer x, shifts, out;
+    if (!PyArg_ParseTuple(args, "y*y*w*:shift_words", &x, &shifts, &out))
+        return NULL;
+    const Py_ssize_t size = sizeof(uint32_t), rows = x.len / size, n = shifts.len / size;
+    const int fits = x.itemsize == size && shifts.itemsize == size && out.itemsize == size && n >= 1 && n <= MOST &&
+                     out.len % shifts.len == 0 && out.len / shifts.len == rows;
+    if (fits) {
+        uint32_t by[MOST], kept[MOST];
+        for (Py_ssize_t j = 0; j < n; j++) {
+            const uint32_t given = ((const uint32_t *)shifts.buf)[j];
+            by[j] = given & 31;
+            kept[j] = given < 32 ? UINT32_MAX : 0;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        shift(x.buf, by, kept, out.buf, rows, n);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&x);
+    PyBuffer_Release(&shifts);
+    PyBuffer_Release(&out);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "shift_words takes words, a row of shifts, and room for a row for each word");
         return NULL;
     }
     Py_RETURN_NONE;
