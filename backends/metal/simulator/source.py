@@ -16,7 +16,14 @@ from smelt.backends.gpu.devices import METAL
 from ..check.names import METAL_HEADERS
 from .brackets import SimulatorError as SimulatorError
 from .brackets import close, split
-from .cplusplus import Constants, merged, single_precision, with_constants, without_coherence
+from .cplusplus import (
+    Constants,
+    merged,
+    single_precision,
+    with_constants,
+    with_plain_components,
+    without_coherence,
+)
 
 
 @dataclass(frozen=True)
@@ -292,7 +299,7 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
     for what, words in _ABSENT.items():
         if found := words.search(text):
             raise SimulatorError(f"the simulator has no {what}; the text uses '{found.group().rstrip(' <')}'")
-    text = single_precision(without_coherence(text))
+    text = with_plain_components(single_precision(without_coherence(text)))
     host_names = {name: "".join(re.findall(r'"([^"]*)"', given)) for given, name in _HOST_NAME.findall(text)}
     text, instances = _instances(text)
     text = re.sub(r"\[\[\s*(?:[^\[\]]*,)?\s*(kernel|vertex|fragment)\s*(?:,[^\[\]]*)?\]\]", r"\1", text)
