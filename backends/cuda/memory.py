@@ -122,8 +122,9 @@ def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:
 
 
 class CudaMemory(SeparateMemory):
-    """The memory of the GPU that this process uses. A block may be lent again at once: all launches go to one stream, in
-    order."""
+    """The memory of the GPU that this process uses. A block may be lent again at once: all launches go to one stream,
+    in order.
+    """
 
     where = " on the GPU"
 
