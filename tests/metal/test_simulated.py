@@ -40,6 +40,7 @@ ABSENT = {
     "meshes": "mesh pipelines",
     "rays": "ray tracing",
     "commands": "indirect command buffers",
+    "tensors": "tensors",
 }
 ROWS = [row for row in rows() if not row.is_refused and row.family not in ("stages", "textures", "pixels")]
 
