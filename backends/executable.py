@@ -96,17 +96,23 @@ class Executable:
         """Memory for temporaries, known before running."""
         return 0
 
-    def as_text(self, stage: str) -> str:
-        """The program at one of the stages listed by `stages`, or after the last run of a pass that changed it."""
+    def as_text(self, stage: str, others: Sequence[str] = ()) -> str:
+        """The program at one of the stages listed by `stages`, or after the last run of a pass that changed it.
+
+        Raises:
+            PipelineError: there is no such stage; it names all, also the `others`, of which the caller has texts.
+        """
         if stage in self.texts:
             return self.texts[stage]()
         found = self.passed.text(stage) if self.passed else None
         if found is None:
-            hint = did_you_mean(stage, self.stages)
-            raise PipelineError(f"there is no stage {shown(stage)}{hint}; stages: {', '.join(self.stages)}")
+            known = list(dict.fromkeys((*self.stages, *others)))
+            raise PipelineError(
+                f"there is no stage {shown(stage)}{did_you_mean(stage, known)}; stages: {', '.join(known)}"
+            )
         return found
 
-    def as_short_text(self, stage: str, lines: bool = False) -> str:
+    def as_short_text(self, stage: str, lines: bool = False, others: Sequence[str] = ()) -> str:
         """The program at a stage of the passes in the short form, with the user's `lines` if they are asked for.
 
         Raises:
@@ -114,7 +120,8 @@ class Executable:
         """
         found = self.passed.short(stage, lines) if self.passed else None
         if found is None:
-            self.as_text(stage)
+            if stage not in others:
+                self.as_text(stage, others)
             raise IRError(f"stage {stage!r} has no short form: it is not of the smelt dialect")
         return found
 

@@ -40,11 +40,14 @@ class SeparateMemory(Pool):
     once, when a program first reads them.
     """
 
-    def __init__(self, limit: int = 0):
-        super().__init__(limit)
-        pools.append(self)
-
     # What devices differ in, beside `make`
+
+    def begin(self) -> None:
+        """Get the device ready, before the first block. Raises DeviceError where it is not here."""
+
+    def block_of(self, handle: Any, nbytes: int) -> SeparateBlock:
+        """What stands for bytes at the start of memory that `make` returned."""
+        return SeparateBlock(self, handle, nbytes)
 
     def write(self, handle: Any, array: np.ndarray) -> None:
         """Copy a C-contiguous array of the host to the start of memory that `make` returned."""
@@ -68,8 +71,11 @@ class SeparateMemory(Pool):
 
     def block(self, nbytes: int) -> SeparateBlock:
         """Uninitialized bytes. Raises OutOfMemoryError, and stays usable."""
+        if self not in pools:
+            self.begin()
+            pools.append(self)
         handle = self.take(nbytes)
-        block = SeparateBlock(self, handle, nbytes)
+        block = self.block_of(handle, nbytes)
         self.lend(block, handle, nbytes)
         return block
 

@@ -360,8 +360,9 @@ def did_you_mean(name: str, known: Iterable[str], before: str = "") -> str:
     """
     from difflib import get_close_matches  # nobody needs it otherwise
 
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {before}{near[0]}?" if near else ""
+    written = {other.lower(): other for other in known}
+    near = get_close_matches(name.lower(), list(written), n=1)
+    return f"; did you mean {before}{written[near[0]]}?" if near else ""
 
 
 def shown(value: object) -> str:

@@ -163,7 +163,7 @@ class Pipeline:
         check_spelling(spelling)
         items = self.items
         for change in extension.changes(spelling):
-            items = extension.changed(items, change, Pipeline.parse(change.passes).items)
+            items = extension.with_change(items, change, Pipeline.parse(change.passes).items)
         return Pipeline(items)
 
     def before(self, name: str, *passes: Any) -> Pipeline:
@@ -196,7 +196,7 @@ class Pipeline:
             new += found.items if isinstance(found, Pipeline) else [found]
         stem, _, number = name.partition("#")
         change = extension.Change(way, stem, int(number) if number.isdigit() else 0, "")
-        return Pipeline(extension.changed(self.items, change, new))
+        return Pipeline(extension.with_change(self.items, change, new))
 
     def run(self, module: Any, watch: Instrumentation | None = None) -> list[PassRecord]:
         """Run on a module in place; a record for each pass executed."""

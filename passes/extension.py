@@ -83,7 +83,7 @@ def _change(part: str, spelling: str) -> Change:
     return Change(way[1], target[1], int(target[2] or 0), rest[1:].strip())
 
 
-def changed(items: Sequence[Any], change: Change, new: Sequence[Any]) -> tuple[Any, ...]:
+def with_change(items: Sequence[Any], change: Change, new: Sequence[Any]) -> tuple[Any, ...]:
     """The items of a pipeline after a change; `new`: the passes that it states.
 
     Raises:

@@ -94,6 +94,7 @@ class ValueCheck:
         self.expected: list[list[np.ndarray]] | None = None
         self._numbering = Numbering()
         self._movements: dict[int, Movement] = {}  # of the program at the beginning, by inputs
+        self._parsed: dict[str, Any] = {}  # that program, and the one before a pass, by their texts
         self._begin(module)
 
     def _begin(self, module: Any) -> None:
@@ -219,7 +220,11 @@ class ValueCheck:
         inputs = self.inputs[number][1]
         for source in dict.fromkeys((self._first, last)):
             movement = self._movements.get(number) if source is self._first else None
-            movement = movement or Movement(text.parse(source, own=True), inputs)
+            if movement is None:
+                if source not in self._parsed:
+                    self._parsed = {k: v for k, v in self._parsed.items() if k is self._first}
+                    self._parsed[source] = text.parse(source, own=True)
+                movement = Movement(self._parsed[source], inputs)
             if source is self._first:
                 self._movements[number] = movement
             while suspects:
@@ -228,9 +233,11 @@ class ValueCheck:
                     for i, before, after, wrong in suspects
                     if (still := wrong & ~movement.explains(i, before, after)).any()
                 ]
-                if not suspects or not movement.look():
+                if not suspects:
+                    return None
+                if not movement.look():
                     break
-        return suspects[0] if suspects else None
+        return suspects[0]
 
 
 def _results(run: Counted, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from smelt import __version__
 from smelt.backends.device import registered
 
-from .usage import Parser, seconds, some
+from .usage import Parser, named, seconds, some
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
@@ -25,7 +25,7 @@ def command_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # What commands share: that compile something, and that trace a function for it.
     compiles = Parser(add_help=False)
-    compiles.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    compiles.add_argument("--device", type=named, metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     compiles.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
     traces = Parser(add_help=False, parents=[compiles])
     traces.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
@@ -58,7 +58,7 @@ def _dump(commands: Commands, traces: Parser) -> None:
         epilog="Example: smelt dump examples/gelu.py:gelu 'f32[8,16]' --stage=fuse",
     )
     parser.add_argument(
-        "--stage", metavar="STAGE",
+        "--stage", type=named, metavar="STAGE",
         help="graph (default), a pass (canonicalize, fuse, ...) or one run of it (linearize#2), kernel, llvm, msl, "
         "gpu, manifest, or list",
     )  # fmt: skip

@@ -46,6 +46,8 @@ def launch(options: argparse.Namespace) -> int:
     program = ["-m", options.module, *options.program] if options.module else options.program
     if not program:
         raise DistributedError("smelt launch: what is to run? smelt launch -n 4 train.py")
+    if not options.module and not program[0].startswith("-") and not os.path.exists(program[0]):
+        raise DistributedError(f"smelt launch: {program[0]}: there is no such file")
     environment = dict(os.environ)
     threads = max(1, processors() // options.n)
     environment.setdefault("SMELT_NUM_THREADS", str(threads))

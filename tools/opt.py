@@ -231,6 +231,9 @@ def read_source(path: str) -> tuple[str, str]:
                 data = file.read()
     except OSError as error:
         raise IRError(f"{name}: error: cannot be read: {error.strerror}") from None
+    if name.endswith(".py"):
+        how = f"name a function in it and its arguments, smelt dump {name}:FUNCTION 'f32[8]' (smelt view likewise)"
+        raise IRError(f"{name}: error: this is a Python file, no MLIR text: {how}")
     if data.startswith(MARK):
         data = data.partition(b"\0")[0]  # arrays stand behind
     if data.startswith(b"ML\xefR"):

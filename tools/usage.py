@@ -6,10 +6,10 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import SmeltError, did_you_mean
 
 
 class UsageError(SmeltError, ValueError):
@@ -18,6 +18,22 @@ class UsageError(SmeltError, ValueError):
 
 class Parser(argparse.ArgumentParser):
     """Tells a mistake in one line, with the way to the flags, in place of all of them."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does; flags that there are not are told by the command that was given them."""
+        options, left = self.parse_known_args(args, namespace)
+        if left:
+            commands = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
+            chosen = next((a.choices[getattr(options, a.dest)] for a in commands), self)
+            chosen.refuse(left)
+        return options
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Leave with exit status 2: there are no such flags, or too many words."""
+        flag = words[0].partition("=")[0]
+        known = [flag for action in self._actions for flag in action.option_strings]
+        hint = did_you_mean(flag, known) if flag.startswith("-") else ""
+        self.error(f"unrecognized arguments: {' '.join(words)}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Leave with exit status 2."""
@@ -33,6 +49,13 @@ def seconds(text: str) -> float:
     if not 0 < found < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return found
+
+
+def named(text: str) -> str:
+    """A name, which says something."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a name is missing")
+    return text
 
 
 def count(text: str) -> int:

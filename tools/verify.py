@@ -15,8 +15,8 @@ from . import opt
 
 def verify(options: argparse.Namespace) -> int:
     """Run a pipeline as smelt-opt does, compare values after each pass, and write no IR."""
-    pipeline = options.pass_pipeline or ""
-    if not pipeline or is_change(pipeline):
+    pipeline = options.pass_pipeline
+    if pipeline is None or is_change(pipeline):
         whole = Pipeline.parse(device_named(options.device or settings.device).pipeline)
         pipeline = str(whole.changed(pipeline) if pipeline else whole)
     flags = ["--debug"] * options.debug + ["--custom-calls"] * options.custom_calls

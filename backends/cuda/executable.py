@@ -137,7 +137,7 @@ class CudaProgram:
 
         def read(where: Where, nbytes: int) -> int:
             kind, index, offset = where
-            number: int = tables[kind][index].home.memory.number(offset, nbytes)
+            number: int = tables[kind][index].home.handle.number(offset, nbytes)
             return number
 
         def every() -> Iterator[tuple[_Kernel | _LibraryStep, list[int]]]:
@@ -278,12 +278,12 @@ class StagedCall(HostCall):
         inputs = []
         for place, aval in self.segment.arguments:
             staged = Buffer.empty(aval)
-            tables[place.kind][place.index].home.memory.read(staged.address, aval.nbytes, place.offset)
+            tables[place.kind][place.index].home.handle.read(staged.address, aval.nbytes, place.offset)
             inputs.append(staged)
         outputs = [Buffer.empty(aval) for _, aval in self.segment.results]
         self.call(inputs, outputs)
         for (place, aval), staged in zip(self.segment.results, outputs):
-            tables[place.kind][place.index].home.memory.write(staged.address, aval.nbytes, place.offset)
+            tables[place.kind][place.index].home.handle.write(staged.address, aval.nbytes, place.offset)
 
 
 class CudaExecutable(GpuExecutable):

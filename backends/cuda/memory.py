@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from smelt.backends import dlpack, pool
+from smelt.backends import dlpack
 from smelt.backends.pool import size_class
+from smelt.backends.separate import SeparateBlock, SeparateMemory
 from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import settings
@@ -32,71 +33,31 @@ def dlpack_device() -> tuple[int, int]:
     return dlpack.CUDA, driver.ordinal()
 
 
-class CudaPool(pool.Pool):
-    """The GPU's memory by size class. A block may be lent again at once: all launches go to one stream, in order."""
-
-    where = " on the GPU"
-
-    def size_of(self, nbytes: int) -> int:
-        return size_class(nbytes)
-
-    def make(self, size: int) -> _Memory:
-        return _Memory(size)
-
-    @property
-    def most_cached(self) -> int:
-        """The driver waits for all launches before it takes memory back."""
-        return settings.gpu_pool_bytes
-
-    # Steps that replace their state find the new one at the same two places in turn: so launches may be a graph.
-
-    def put(self, blocks: list[tuple[int, _Memory]], memory: _Memory) -> None:
-        heappush(blocks, (memory.address, memory))
-
-    def next_of(self, blocks: list[tuple[int, _Memory]]) -> _Memory:
-        """The one at the lowest address."""
-        return heappop(blocks)[1]
-
-    def why(self, nbytes: int) -> str:
-        free, total = driver.memory_info()
-        return (
-            f"the GPU could not allocate {size_class(nbytes):,} bytes: of its {total:,} bytes {free:,} are free, and "
-            f"smelt's arrays have {self.active_bytes:,}"
-        )
-
-
-class CudaBlock:
-    """Bytes on the GPU, which return to the pool when the block is gone.
+class CudaBlock(SeparateBlock):
+    """Bytes on the GPU, smelt's or another library's.
 
     Attributes:
-        nbytes: how many were asked for.
         address: where they are on the GPU.
-        memory: what they are part of, from its start on.
     """
 
-    __slots__ = ("__weakref__", "address", "memory", "nbytes")
+    __slots__ = ("address",)
 
-    def __init__(self, memory: driver.Memory, nbytes: int):
-        self.memory, self.nbytes = memory, nbytes
-        self.address = memory.address
+    def __init__(self, handle: driver.Memory, nbytes: int):
+        super().__init__(MEMORY, handle, nbytes)
+        self.address = handle.address
 
     @property
     def dlpack_device(self) -> tuple[int, int]:
         """Where it is, in DLPack's words."""
         return dlpack_device()
 
-    def to_host(self, aval: Aval) -> np.ndarray:
-        found = Buffer.empty(aval)
-        self.memory.read(found.address, aval.nbytes)
-        return found.array
-
     def capsule(self, aval: Aval, stream: int | None, versioned: bool, copy: bool) -> Any:
         """The bytes as a DLPack capsule of `aval`, which `stream` may read after what was launched before: a handle,
         None and 1 for the stream that launches go to, 2 for that of the thread, -1 where nothing is waited for."""
-        block = self
+        block: SeparateBlock = self
         if copy:
             block = MEMORY.block(self.nbytes)
-            block.memory.copy_from(self.memory)
+            block.handle.copy_from(self.handle)
         other = stream if stream not in (None, 1, -1) else None
         if other is not None:
             driver.order(None, other)
@@ -106,7 +67,7 @@ class CudaBlock:
                 with contextlib.suppress(DeviceError):  # the stream may be gone, and with it what it had to do
                     driver.order(other, None)
 
-        place = block.address, self.dlpack_device
+        place = block.handle.address, self.dlpack_device
         return dlpack.capsule_of(aval, *place, block, done, versioned=versioned, copied=copy)
 
 
@@ -152,51 +113,65 @@ def taken(tensor: dlpack.Tensor, copy: bool) -> Buffer:
     last = sum((n - 1) * stride for n, stride in zip(tensor.aval.shape, tensor.strides))
     size = 0 if 0 in tensor.aval.shape else last + 1
     aval = Aval((size,), tensor.aval.dtype)
-    block = CudaBlock(_Foreign(tensor.address, aval.nbytes, tensor.owner), aval.nbytes)
+    block: SeparateBlock = CudaBlock(_Foreign(tensor.address, aval.nbytes, tensor.owner), aval.nbytes)
     if copy and size:
         source, block = block, MEMORY.block(aval.nbytes)
-        block.memory.copy_from(source.memory)
+        block.handle.copy_from(source.handle)
         driver.wait()  # then the owner may have its memory again
     return Buffer.at(aval, block)
 
 
-class CudaMemory:
-    """Arrays on the GPU that this process uses."""
+class CudaMemory(SeparateMemory):
+    """The memory of the GPU that this process uses. A block may be lent again at once: all launches go to one stream,
+    in order.
+    """
 
-    def __init__(self) -> None:
-        self.pool = CudaPool()
+    where = " on the GPU"
 
     @property
     def dlpack_device(self) -> tuple[int, int]:
-        """Where they are, in DLPack's words."""
+        """Where arrays are, in DLPack's words."""
         return dlpack_device()
 
-    def block(self, nbytes: int) -> CudaBlock:
-        """Uninitialized bytes. Raises OutOfMemoryError; DeviceError where there is no GPU."""
-        if self.pool not in pools:
-            driver.enter()
-            pools.append(self.pool)
-        memory = self.pool.take(nbytes)
-        block = CudaBlock(memory, nbytes)
-        self.pool.lend(block, memory, nbytes)
-        return block
+    def begin(self) -> None:
+        driver.enter()
 
-    def empty(self, aval: Aval) -> Buffer:
-        return Buffer.at(aval, self.block(aval.nbytes))
+    def block_of(self, handle: driver.Memory, nbytes: int) -> CudaBlock:
+        return CudaBlock(handle, nbytes)
 
-    def adopt(self, buffer: Buffer) -> Buffer:
-        if isinstance(buffer.home, CudaBlock):
-            return buffer
-        block = self.block(buffer.aval.nbytes)
-        block.memory.write(buffer.address, buffer.aval.nbytes)
-        return buffer.housed(block)  # elements do not change, so the copy serves later programs too
+    def write(self, handle: driver.Memory, array: np.ndarray) -> None:
+        handle.write(array.ctypes.data, array.nbytes)
+
+    def read(self, handle: driver.Memory, array: np.ndarray) -> None:
+        handle.read(array.ctypes.data, array.nbytes)
 
     def synchronize(self) -> None:
-        if self.pool in pools:
+        if self in pools:
             driver.synchronize()
 
-    def system_bytes(self) -> int | None:
-        return self.pool.active_bytes + self.pool.cached_bytes
+    def make(self, size: int) -> _Memory:
+        return _Memory(size)
+
+    @property
+    def most_cached(self) -> int:
+        """The driver waits for all launches before it takes memory back."""
+        return settings.gpu_pool_bytes
+
+    # Steps that replace their state find the new one at the same two places in turn: so launches may be a graph.
+
+    def put(self, blocks: list[tuple[int, _Memory]], memory: _Memory) -> None:
+        heappush(blocks, (memory.address, memory))
+
+    def next_of(self, blocks: list[tuple[int, _Memory]]) -> _Memory:
+        """The one at the lowest address."""
+        return heappop(blocks)[1]
+
+    def why(self, nbytes: int) -> str:
+        free, total = driver.memory_info()
+        return (
+            f"the GPU could not allocate {size_class(nbytes):,} bytes: of its {total:,} bytes {free:,} are free, and "
+            f"smelt's arrays have {self.active_bytes:,}"
+        )
 
 
 MEMORY = CudaMemory()

@@ -54,7 +54,7 @@ class Sender:
         self._check()
         block = MEMORY.block(nbytes)
         driver.enter()
-        driver.copy(block.address, address, nbytes)
+        driver.copy(block.handle.address, address, nbytes)
         copied = driver.Event(timed=False)
         copied.record()
         self._waiting.put((block, copied))
@@ -69,7 +69,7 @@ class Sender:
                         communicator, stream = self._connect(), driver.new_stream()
                     copied.before(stream)
                     size = ctypes.c_size_t(block.nbytes)
-                    where = ctypes.c_void_p(block.address)
+                    where = ctypes.c_void_p(block.handle.address)
                     communicator.run("ncclSend", where, size, _BYTES, _TO, stream=stream)
                     driver.wait_for(stream)
             except Exception as error:  # whatever it is: who sends, or waits for the end, is told

@@ -3,7 +3,7 @@
 The table has the extents of the loops over rows and the number of columns, then for each operand and result where it
 begins, its strides in these loops, and that in a row; at last for each index how large it may be, and how far the first
 operand moves by one. All count elements. What can be known when the kernel is made
-stands in its `Layout`, so that a contiguous array of one loop takes no division.
+stands in its `GroupLayout`, so that a contiguous array of one loop takes no division.
 
 A kernel without reductions gives each thread elements; one with reductions gives a threadgroup rows, whose columns its
 threads share. Values are computed again in each stage that needs them.
@@ -39,7 +39,7 @@ from .kernel import GpuKernel, GpuModule
 from .launches import MainEmitter
 from .program import DeviceSegment, Emit, Program
 from .schedules.schedule import argument_name, source_lines
-from .strided_layouts import GROUPS, MANY, MOST_THREADS, NARROW, SCATTER, Layout, ScatterLayout
+from .strided_layouts import GROUPS, MANY, MOST_THREADS, NARROW, SCATTER, GroupLayout, ScatterLayout
 from .strided_scatter import bind_scatter, build_scatter
 
 #: How an array lies in a row, beside `CONTIGUOUS`, `REPEATED` and `ROW`: a number of elements apart.
@@ -84,7 +84,7 @@ class Kernels:
         sizes = _ACROSS if across else _THREADS
         threads = next(n for most, n in sizes if columns <= most) if axes else _THREADS[-1][1]
         bits = 32 if largest < NARROW else 64
-        layout = Layout(letters, len(gathered), len(rows), threads, bits, across)
+        layout = GroupLayout(letters, len(gathered), len(rows), threads, bits, across)
         return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
 
     def product(
@@ -230,7 +230,7 @@ class _Builder:
         k, avals: the kernel, and the types of operands and results.
     """
 
-    def __init__(self, module: GpuModule, body: Function, layout: Layout):
+    def __init__(self, module: GpuModule, body: Function, layout: GroupLayout):
         self._layout, self._body, self._gpu = layout, body, module.gpu
         self._stages = Stages(body, keeps=False)
         self.avals = [Aval((MANY[layout.bits],), v.dtype) for v in (*body.arguments, *body.returns)]
@@ -355,7 +355,7 @@ class StridedProgram(Program):
         if layout.startswith(SCATTER):
             k, table, arrays = build_scatter(gpu_module, body, ScatterLayout.read(layout))
         else:
-            read = Layout.read(layout)
+            read = GroupLayout.read(layout)
             builder = _Builder(gpu_module, body, read)
             builder.build()
             k, table, arrays = builder.k, read.table, builder.avals

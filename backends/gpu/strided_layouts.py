@@ -17,8 +17,8 @@ NARROW = 2**31 - GROUPS * MOST_THREADS
 MANY = {32: 1 << 30, 64: 1 << 40}
 
 
-class Layout(NamedTuple):
-    """What is known of a kernel's operands when it is made.
+class GroupLayout(NamedTuple):
+    """What is known of the operands of a group of ops when its kernel is made.
 
     Attributes:
         letters: of operands, then of results, how each lies in a row.
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
         return f"{self.letters} {self.gathered} {self.loops} {self.threads} {self.bits} {self.across:d}"
 
     @classmethod
-    def read(cls, text: str) -> Layout:
+    def read(cls, text: str) -> GroupLayout:
         letters, *numbers, across = text.split(" ")
         return cls(letters, *map(int, numbers), across == "1")  # type: ignore[call-arg, arg-type]
 
@@ -48,11 +48,11 @@ class Layout(NamedTuple):
     def table(self) -> Aval:
         """The type of the table."""
         size = self.loops + 1 + (self.loops + 2) * len(self.letters) + 2 * self.gathered
-        return Aval((size,), dtypes.int32 if self.bits == 32 else dtypes.int64)
+        return _table(size, self.bits)
 
 
 class ScatterLayout(NamedTuple):
-    """The same of a scatter: see `smelt.backends.gpu.strided_scatter`.
+    """What is known of a scatter when its kernel is made: see `smelt.backends.gpu.strided_scatter`.
 
     Attributes:
         mode: of the scatter. indices: how many there are. loops: over the elements of a window.
@@ -77,8 +77,12 @@ class ScatterLayout(NamedTuple):
     @property
     def table(self) -> Aval:
         """The type of the table."""
-        return Aval((3 + 2 * self.loops + 2 * self.indices,), dtypes.int32 if self.bits == 32 else dtypes.int64)
+        return _table(3 + 2 * self.loops + 2 * self.indices, self.bits)
 
 
 #: The first word of the layout of a scatter.
 SCATTER = "scatter"
+
+
+def _table(size: int, bits: int) -> Aval:
+    return Aval((size,), dtypes.int32 if bits == 32 else dtypes.int64)

@@ -274,7 +274,7 @@ class Compiled(OfThisProcess):
         JSON) and ``gpu`` (the kernel IR before it).
         """
         if short:
-            return self.executable.as_short_text(stage, lines)
+            return self.executable.as_short_text(stage, lines, stages())
         if stage not in self.executable.stages and (device := offering(stage)) is not None:
             return self._lower_for(device).as_text(stage)
-        return self.executable.as_text(stage)
+        return self.executable.as_text(stage, stages())

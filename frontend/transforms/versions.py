@@ -254,7 +254,7 @@ class Versions:
         yield
         if self.surroundings is not None:
             after = self._look(fun, before.own)
-            changed = before.changed(after)
+            changed = before.differing(after)
             self.surroundings = self._look(fun, before.own | changed) if changed else after
 
 
@@ -343,7 +343,7 @@ class Surroundings:
         """Whether all that there is was looked at."""
         return len(self.parts) < _MOST_OBJECTS
 
-    def changed(self, later: Surroundings) -> set[tuple]:
+    def differing(self, later: Surroundings) -> set[tuple]:
         """The places where another look found something else; a list that has grown or shrunk as a whole."""
         places = {p for p in {*self.parts, *later.parts} if self.parts.get(p) != later.parts.get(p)}
         return {(p[0], ...) if (p in self.parts) != (p in later.parts) and type(p[1]) is int else p for p in places}

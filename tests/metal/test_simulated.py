@@ -31,9 +31,8 @@ NOT_RUN = {
     "style: histogram with local bins (tolerated)": "the simulator has no textures",
     "style: signed distances (tolerated)": "the simulator has no textures",
     "style: an image through a pipeline of stages (tolerated)": "the simulator has no textures",
-    # Vectors are classes there, with copies of their own; components are objects that lie in the vector.
+    # Vectors are classes there, with copies of their own.
     "library: type traits": "static assertion failed",
-    "templates: deduced types": "has no member named",
 }
 #: Families of which the simulator says that it has no such thing.
 ABSENT = {
@@ -41,6 +40,7 @@ ABSENT = {
     "meshes": "mesh pipelines",
     "rays": "ray tracing",
     "commands": "indirect command buffers",
+    "tensors": "tensors",
 }
 ROWS = [row for row in rows() if not row.is_refused and row.family not in ("stages", "textures", "pixels")]
 

@@ -31,11 +31,11 @@ GRACE = 30
 
 def pytest_configure(config: pytest.Config) -> None:
     """As a plugin of the runs: no array has more memory than it needs, and machine code is kept."""
-    from smelt.backends.cuda.memory import CudaPool
+    from smelt.backends.cuda.memory import CudaMemory
     from smelt.ir.settings import settings
 
     settings.cache = True
-    CudaPool.size_of = lambda self, nbytes: max(nbytes, 1)  # type: ignore[method-assign]
+    CudaMemory.size_of = lambda self, nbytes: max(nbytes, 1)  # type: ignore[method-assign]
 
 
 def main() -> None:

@@ -124,6 +124,19 @@ def test_types_that_are_none(folder, capsys, argument, message):
         ("run nofile.onnx", "nofile.onnx: error: No such file or directory", 1),
         ("verify f.mlir --device=abacus", "there is no device 'abacus'", 1),
         ("bake", "invalid choice: 'bake'", 2),
+        ("dump m.py:f f32[8] --stage=nope", "sum-taps, canonicalize, cse, dce, split-sums, fuse, plan-buffers, kernel, "
+         "llvm, gpu, msl, manifest", 1),
+        ("dump m.py:f f32[8] --stage=nope --short", "plan-buffers, kernel, llvm, gpu, msl, manifest", 1),
+        ("dump m.py:f f32[8] --stage=ms", "there is no stage 'ms'; did you mean msl?", 1),
+        ("dump m.py:f f32[8] --stage=FUSE", "there is no stage 'FUSE'; did you mean fuse?", 1),
+        ("dump m.py:f f32[8] --stage=", "argument --stage: a name is missing (smelt dump --help", 2),
+        ("dump m.py:f f32[8] --device=", "argument --device: a name is missing", 2),
+        ("dump m.py:f f32[8] --stages=fuse", "arguments: --stages=fuse; did you mean --stage? (smelt dump --help", 2),
+        ("run f.mlir --inputs x.npy", "arguments: --inputs x.npy; did you mean --input? (smelt run --help", 2),
+        ("diff f.mlir f.mlir f.mlir", "unrecognized arguments: f.mlir (smelt diff --help lists what it takes)", 2),
+        ("run m.py", "m.py: error: this is a Python file, no MLIR text: name a function in it", 1),
+        ("view m.py -o v.html", "smelt dump m.py:FUNCTION 'f32[8]' (smelt view likewise)", 1),
+        ("launch -n 2 nofile.py", "smelt launch: nofile.py: there is no such file", 1),
         ("run", "the following arguments are required: FILE (smelt run --help lists what it takes)", 2),
         ("opt f.mlir --opt-bisect-limit=-2", "'-2' is no whole number from 0 on", 2),
         ("opt f.mlir --pass-timeout=-1", "'-1' is no number of seconds above 0", 2),
@@ -142,6 +155,30 @@ def test_types_that_are_none(folder, capsys, argument, message):
 def test_what_cannot_be_meant_is_a_line(folder, capsys, words, message, code):
     refused(capsys, words, message, code=code)
     assert not (folder / "v.html").exists()
+
+
+#: What each command cannot do without, from the folder.
+NEEDS = {
+    "dump": "m.py:f f32[8]", "view": "m.py:f f32[8] -o v.html", "run": "f.mlir", "verify": "f.mlir", "reduce": "f.mlir",
+    "diff": "f.mlir f.mlir", "check-metal": "f.mlir", "launch": "", "doctor": "", "cache": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", sorted(NEEDS))
+def test_each_command_names_its_own_help(folder, capsys, command):
+    """Of a flag that there is not."""
+    found = f"smelt {command}: error: ", f"(smelt {command} --help lists what it takes)"
+    refused(capsys, f"{command} --nope {NEEDS[command]}", *found, code=2)
+
+
+def test_all_commands_are_tried():
+    (commands,) = (a for a in command_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    assert set(commands.choices) == {*NEEDS, "opt"}
+
+
+def test_no_passes_are_none(folder, capsys):
+    assert cli.main(["verify", "f.mlir", "--pass-pipeline="], isolate=False) == 0
+    assert capsys.readouterr().err.startswith("0 runs of passes")
 
 
 def test_what_goes_together(folder, capsys):

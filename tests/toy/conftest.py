@@ -14,13 +14,12 @@ from . import TOY
 from .memory import MEMORY
 
 unregister(TOY)
-pools.remove(MEMORY)
 
 
 @pytest.fixture(autouse=True)
 def on_toy() -> Iterator[None]:
     register(TOY)
-    pools.append(MEMORY)
+    pools.append(MEMORY)  # other tests of the folder have used it
     with override(device=TOY.name):
         yield
     unregister(TOY)

@@ -286,7 +286,7 @@ class Report:
 def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], report: Report) -> bool:
     """Adapt the text and the files that it includes, into `files`; clang finds them by the paths that are the keys.
 
-    False where one of them is too deep for clang or uses what is not covered, which then is in the report.
+    False where one of them is too deep for clang or uses what its version has not, which then is in the report.
     """
 
     sources: dict[str, str] = {}
@@ -315,11 +315,11 @@ def _adapt_files(text: str, include: Sequence[str], files: dict[str, Adapted], r
                 waiting += [(nested, found) for found in includes_of(source)]
                 break
     files.update(adapt_files(sources, report.metal))
-    uncovered = [(path, adapted) for path, adapted in files.items() if adapted.is_uncovered]
-    for path, adapted in uncovered:
+    later = [(path, adapted) for path, adapted in files.items() if adapted.is_later]
+    for path, adapted in later:
         for finding in adapted.findings:
             report.add(finding.severity, path, finding.offset, finding.message)
-    return not uncovered
+    return not later
 
 
 def _decoded(text: str) -> str:

@@ -22,7 +22,8 @@ METAL_HEADERS = frozenset(
     )
 )
 SIMD_HEADER = "simd/simd.h"
-OTHER_HEADERS = frozenset({SIMD_HEADER, "TargetConditionals.h"})
+PRIMITIVES_HEADER = "MetalPerformancePrimitives/MetalPerformancePrimitives.h"
+OTHER_HEADERS = frozenset({SIMD_HEADER, "TargetConditionals.h", PRIMITIVES_HEADER})
 
 SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "bfloat", "float")
 #: Vector types that are vectors to clang, too; the others are classes with constructors of their own.
@@ -69,8 +70,8 @@ FOREIGN_KEYWORDS = {
     **dict.fromkeys(("__local", "__global", "__private", "__constant", "__generic", "__kernel"), "OpenCL"),
 }
 
-#: What this check knows nothing of; a text that uses it is refused as a whole, and says so.
-UNCOVERED = dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), "tensors")
+#: What an earlier version of Metal has not, and since which there is it; such a text is refused as a whole.
+LATER = dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), ("tensors", (4, 0)))
 
 #: Stages whose functions run in threadgroups, with memory of these.
 WITH_THREADGROUPS = ("kernel", "object", "mesh")

@@ -352,7 +352,8 @@ def _resource(kind: Any) -> _Resource | None:
     if element == "sampler":
         return _Resource("sampler", count)
     tables = r"(?:raytracing::)?(?:visible_function_table|intersection_function_table|acceleration_structure)<"
-    return _Resource("buffer", count) if re.match(tables, element) else None
+    tensor = re.match(r"tensor<.*\btensor_handle>$", element)
+    return _Resource("buffer", count) if tensor or re.match(tables, element) else None
 
 
 def _pointee(kind: Any) -> Any:

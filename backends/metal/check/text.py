@@ -20,13 +20,13 @@ from .names import (
     ADDRESS_SPACES,
     FOREIGN_KEYWORDS,
     KNOWN_ATTRIBUTES,
+    LATER,
     METAL_HEADERS,
     OTHER_HEADERS,
     SCALARS,
     SIMD_HEADER,
     SIMD_VECTORS,
     STANDARD_ATTRIBUTES,
-    UNCOVERED,
     VECTORS,
     WITH_THREADGROUPS,
 )
@@ -80,8 +80,8 @@ class Adapted:
     function_constants: frozenset[str] = frozenset()
     #: Whether a reference of the text takes temporaries; see `references`.
     has_bound: bool = False
-    #: Whether the text uses parts of Metal that this check does not know.
-    is_uncovered: bool = False
+    #: Whether the text uses parts of Metal that its version does not have.
+    is_later: bool = False
     _new: list[int] = field(default_factory=list)
     _old: list[int] = field(default_factory=list)
     _lengths: list[int] = field(default_factory=list)
@@ -262,8 +262,8 @@ class Adapter:
                 self.edit(token.start, token.end, _MISSING[text])
         elif text == "coherent" and (following in ("device", "(") or self.at(index - 1) == "device"):
             self._coherent(index)
-        elif text in UNCOVERED and self._is_uncovered(index):
-            self._uncovered(token, UNCOVERED[text])
+        elif text in LATER and self.metal < LATER[text][1] and self._is_of_library(index):
+            self._later(token, *LATER[text])
         elif text in FOREIGN_KEYWORDS and text not in self.reported and self.at(index - 1) != "::":
             self.reported.add(text)
             self.find("warning", token, f"'{text}' is a keyword of {FOREIGN_KEYWORDS[text]}; other readers refuse it")
@@ -370,18 +370,20 @@ class Adapter:
             self.find("error", self.tokens[index], "'coherent' needs Metal 3.2")
         self.edit(self.tokens[index].start, self.tokens[end].end, "")
 
-    def _is_uncovered(self, index: int) -> bool:
+    def _is_of_library(self, index: int) -> bool:
         """Whether a name means a part of Metal, not something of the program."""
         name, before = self.at(index), self.at(index - 1)
         if before in (".", "->", "struct", "class", "enum", "union", "using") or self.at(index + 1) in ("=", "("):
             return False
         return name.count("_") > 0 or self.at(index + 1) == "<"
 
-    def _uncovered(self, token: Token, what: str) -> None:
-        self.out.is_uncovered = True
+    def _later(self, token: Token, what: str, since: tuple[int, int]) -> None:
+        self.out.is_later = True
         if what not in self.reported:
             self.reported.add(what)
-            self.find("error", token, f"'{token.text}': this check does not cover {what}")
+            version = ".".join(map(str, since))
+            message = f"'{token.text}': there are {what} since Metal {version}; check with --metal {version}"
+            self.find("error", token, message)
 
     def _attributes(self, index: int, blank: bool) -> None:
         end = self.close(index)

@@ -1,7 +1,7 @@
 """Metal text to C++, where erased address spaces are not enough.
 
 Lines stay where they are. Functions that differ in address spaces alone become one, literals of double precision get
-Metal's, and function constants their values.
+Metal's, function constants their values, and components of components become those of the vector.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _CONSTANT = re.compile(
     r"(?:\bstatic\s+)?\bconstant\s+([\w:]+(?:<[^;{}]*?>)?)\s+(\w+)\s*\[\[\s*function_constant\s*\(([^()]*)\)\s*\]\]\s*;"
 )
 _COHERENT = re.compile(r"\bcoherent\b(?:\s*\(\s*\w+\s*\))?(?=\s+(?:device|volatile|const)\b)|(?<=\bdevice )coherent\b")
+_NAMES = r"(?:[xyzw]{2,4}|[rgba]{2,4})"
+_SWIZZLED = re.compile(rf"(\.|->)(\s*)({_NAMES})(\s*\.\s*)([xyzw]{{1,4}}|[rgba]{{1,4}})\b")
+_BRACKETED = re.compile(rf"\(\s*([A-Za-z_][\w.]*(?:\[\w*\][\w.]*)*(?:\.|->)\s*{_NAMES})\s*\)(?=\s*\.\s*[xyzwrgba])")
+_DEDUCED = re.compile(rf"(\bauto\s+\w+\s*=\s*)([^;{{}}]*?(?:\.|->)\s*({_NAMES})\s*);")
+_OTHERWISE_NAMED = re.compile(rf"(\.|->)?\s*\b({_NAMES})\b")
 _DEFINED = re.compile(r"\bis_function_constant_defined\s*\(\s*(\w+)\s*\)")
 
 
@@ -41,6 +46,36 @@ def without_coherence(text: str) -> str:
 def single_precision(text: str) -> str:
     """The text with literals of single precision: Metal has no other."""
     return _LITERAL.sub(lambda found: found.group() + "f", text)
+
+
+def with_plain_components(text: str) -> str:
+    """The text with ``v.z`` for ``v.yzx.y``, and with vectors, not parts of one, in variables whose type is deduced.
+
+    The vectors of the host's headers have their components by name; those of these they have not. Where the text names
+    something else so, ``xy`` may be the member of a structure, and is left as it is.
+    """
+    others = {found.group(2) for found in _OTHERWISE_NAMED.finditer(text) if not found.group(1)}
+
+    def composed(found: re.Match[str]) -> str:
+        before, space, first, between, second = found.groups()
+        places = [("xyzw" if name in "xyzw" else "rgba").index(name) for name in second]
+        if first in others or max(places) >= len(first):
+            return found.group()
+        return f"{before}{space}{''.join(first[i] for i in places)}" + "\n" * between.count("\n")
+
+    def bare(found: re.Match[str]) -> str:
+        is_called = re.search(r"(?:\w|[\])>])\s*$", text[: found.start()][-100:])
+        is_word = re.search(r"\b(?:return|case|else|do)\s*$", text[: found.start()][-100:])
+        return found.group() if is_called and not is_word else found.group(1)
+
+    def vector(found: re.Match[str]) -> str:
+        start, value, name = found.groups()
+        return found.group() if name in others or len(split(value)) > 1 else f"{start}smelt::whole({value});"
+
+    text = _BRACKETED.sub(bare, text)
+    while (found := _SWIZZLED.sub(composed, text)) != text:
+        text = found
+    return _DEDUCED.sub(vector, text)
 
 
 def with_constants(text: str, constants: Constants) -> str:

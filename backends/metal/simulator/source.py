@@ -13,10 +13,17 @@ from dataclasses import dataclass
 
 from smelt.backends.gpu.devices import METAL
 
-from ..check.names import METAL_HEADERS
+from ..check.names import METAL_HEADERS, PRIMITIVES_HEADER
 from .brackets import SimulatorError as SimulatorError
 from .brackets import close, split
-from .cplusplus import Constants, merged, single_precision, with_constants, without_coherence
+from .cplusplus import (
+    Constants,
+    merged,
+    single_precision,
+    with_constants,
+    with_plain_components,
+    without_coherence,
+)
 
 
 @dataclass(frozen=True)
@@ -124,9 +131,10 @@ _ABSENT = {
     "image blocks": re.compile(r"\bimageblock\s*<"),
     "mesh pipelines": re.compile(r"\bmesh\s*<|\bmesh_grid_properties\b"),
     "ray tracing": re.compile(r"\b(?:\w+_)?acceleration_structure\b|\bintersection_function_table\s*<"),
+    "tensors": re.compile(r"\btensor\s*<\s*(?:const\s+)?(?:device|threadgroup|constant|thread)\b"),
     "indirect command buffers": re.compile(r"\b(?:render|compute)_command\b|\bcommand_buffer\b"),
 }
-_INCLUDE = re.compile(r"^([ \t]*#[ \t]*(?:include|import)[ \t]*)<(\w+)>", re.MULTILINE)
+_INCLUDE = re.compile(r"^([ \t]*#[ \t]*(?:include|import)[ \t]*)<([\w/.]+)>", re.MULTILINE)
 _NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*\{")
 _TEMPLATE = re.compile(r"\btemplate\s*<")
 
@@ -265,7 +273,8 @@ def known_headers(text: str) -> str:
     """The text with the one header that there is in place of all those of Metal's library."""
 
     def name(found: re.Match[str]) -> str:
-        return f"{found.group(1)}<metal_stdlib>" if found.group(2) in METAL_HEADERS else found.group()
+        is_known = found.group(2) in METAL_HEADERS or found.group(2) == PRIMITIVES_HEADER
+        return f"{found.group(1)}<metal_stdlib>" if is_known else found.group()
 
     return _INCLUDE.sub(name, text)
 
@@ -292,7 +301,7 @@ def parse(text: str, threadgroup: Callable[[int, str, str, str], str], constants
     for what, words in _ABSENT.items():
         if found := words.search(text):
             raise SimulatorError(f"the simulator has no {what}; the text uses '{found.group().rstrip(' <')}'")
-    text = single_precision(without_coherence(text))
+    text = with_plain_components(single_precision(without_coherence(text)))
     host_names = {name: "".join(re.findall(r'"([^"]*)"', given)) for given, name in _HOST_NAME.findall(text)}
     text, instances = _instances(text)
     text = re.sub(r"\[\[\s*(?:[^\[\]]*,)?\s*(kernel|vertex|fragment)\s*(?:,[^\[\]]*)?\]\]", r"\1", text)

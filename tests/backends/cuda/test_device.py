@@ -60,7 +60,7 @@ def _forget() -> None:
     for buffer in instances():  # constants, in recipes for one
         if buffer.is_on_host and isinstance(buffer.home, memory.CudaBlock):
             buffer.home = None
-    memory.MEMORY.pool.clear()
+    memory.MEMORY.clear()
     executable._code.cache_clear()
     for module in installed.MODULES.values():
         module.library.cache_clear()
@@ -68,8 +68,8 @@ def _forget() -> None:
     driver._is_entered = False
     installed.identity.cache_clear()
     transfers.ring.cache_clear()
-    if memory.MEMORY.pool in pools:
-        pools.remove(memory.MEMORY.pool)
+    if memory.MEMORY in pools:
+        pools.remove(memory.MEMORY)
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_a_call_on_results_of_calls_that_have_run_runs_at_once(fake: FakeDriver)
 
 
 def test_memory_once_had_is_kept_and_lent_from_the_lowest_address(fake: FakeDriver) -> None:
-    pool = memory.MEMORY.pool
+    pool = memory.MEMORY
     held = [memory.MEMORY.block(5000) for _ in range(4)]
     addresses = sorted(block.address for block in held)
     for i in (2, 0, 3, 1):
@@ -417,5 +417,5 @@ def test_small_copies_leave_few_events(fake: FakeDriver, monkeypatch: pytest.Mon
     for busy in (False, True):
         monkeypatch.setattr(driver.Event, "is_reached", not busy)
         for i in range(1000):
-            block.memory.write(x.ctypes.data, x.nbytes, x.nbytes * (i % 100))
+            block.handle.write(x.ctypes.data, x.nbytes, x.nbytes * (i % 100))
         assert len(way._lent) <= (transfers.MOST_LENT + 1 if busy else transfers.FEW_LENT + 1)

@@ -217,7 +217,7 @@ def test_texts(narrow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     results = Laid(StridedLayout(0, (130, 1)), True), Laid(StridedLayout(0, (1,)), False)
     binding = strided.METAL_KERNELS.bind((5, 130), 1, at, results)
     assert binding is not None
-    assert strided.Layout.read(binding.layout).bits == (32 if narrow else 64)
+    assert strided.GroupLayout.read(binding.layout).bits == (32 if narrow else 64)
     for race in ("", "forward", "reverse", "shuffled"):
         with override(race=race):
             kernel = compile_anew(module_of(with_layout(text, binding.layout)), SIM, WITHOUT_SIZES, keep_texts=True)
@@ -243,7 +243,7 @@ def test_rows_that_lie_side_by_side(columns: int, race: str) -> None:
     x, w = numbers(columns), numbers(columns, rows)
     at = Laid(StridedLayout(0, (0, 1)), True), Laid(StridedLayout(0, (1, rows)), True)
     binding = strided.METAL_KERNELS.bind((rows, columns), 1, at, [Laid(StridedLayout(0, (1,)), False)] * 2)
-    assert binding is not None and strided.Layout.read(binding.layout).across
+    assert binding is not None and strided.GroupLayout.read(binding.layout).across
     with override(race=race):
         kernel = compile_anew(module_of(with_layout(text, binding.layout)), SIM, WITHOUT_SIZES, keep_texts=True)
         check_or_raise(kernel.as_text("msl"))

@@ -303,4 +303,12 @@ kernel void k(device uchar* x [[buffer(0)]]) { uchar a = x[0] + x[1]; short b = 
 //// pointer arithmetic and comparison
 kernel void k(device float* x [[buffer(0)]]) { device float* p = x + 4; p -= 2; *p++ = 1; if (p > x && p != nullptr) x[0] = p - x; }
 //// tensors
-kernel void k(tensor<device half, dextents<int, 2>> x [[buffer(0)]]) {}  // error: does not cover tensors
+kernel void k(tensor<device half, dextents<int, 2>> x [[buffer(0)]]) {}  // error: there are tensors since Metal 4.0; check with --metal 4.0
+
+//// a structure called tensor {metal=3.2}
+struct tensor { float value; };
+kernel void k(device float* x [[buffer(0)]]) { struct tensor t = {1.0f}; x[0] = t.value; }
+
+//// an element of an array that is returned
+array<int, 2> two(int x) { array<int, 2> found; found[0] = x; found[1] = x + 1; return found; }
+kernel void k(device int* x [[buffer(0)]]) { x[0] = two(3)[1]; }

@@ -34,6 +34,8 @@ template <class V, bool = Parts<V>::is_vector> struct VectorOf {};
 template <class V> struct VectorOf<V, true> { typedef metal::vec<typename Parts<V>::element, Parts<V>::count> type; };
 /// The vec that a vector, swizzle or packed vector stands for; no type for scalars.
 template <class V> using vector_of = typename VectorOf<V>::type;
+/// A vector of its own, in place of some components of one.
+template <class V> SMELT_FUNCTION constexpr vector_of<V> whole(const V& v) { return vector_of<V>(v); }
 
 template <class A, class B, bool = Parts<A>::is_vector, bool = Parts<B>::is_vector> struct CommonVector {};
 template <class A, class B> struct CommonVector<A, B, true, false> : when<scalar<B>, vector_of<A>> {};
