@@ -209,8 +209,7 @@ class Select(Elementwise, name="select"):
         return _selected(condition, x, y)
 
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
-        size = result.size
-        return HostCall(np.where if type(size) is int and size < _LEAST else _selected, spreads=True)
+        return HostCall(_selected, spreads=True)
 
     def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags) -> Cotangents:
         ct, condition = only(cotangents), operands[0]
