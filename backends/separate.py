@@ -88,5 +88,5 @@ class SeparateMemory(Pool):
             return buffer
         block = self.block(buffer.aval.nbytes)
         if buffer.aval.nbytes:
-            self.write(block.handle, buffer.array)
+            self.write(block.handle, np.asarray(buffer.array))  # of an element NumPy makes a scalar
         return buffer.housed(block)

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.buffer import instances, pools
+from smelt.backends.buffer import Buffer, instances, pools
 from smelt.backends.cuda import compiler, driver, executable, installed, memory, transfers
 from smelt.backends.cuda.source import cuda_source, cuda_sources
 from smelt.backends.device import devices, registered
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
 from smelt.lazy import arrays, evaluate
@@ -77,6 +79,15 @@ def fake(gpu: FakeDriver) -> Iterator[FakeDriver]:
     gpu.launches.clear()
     with smelt.stream("cuda"), override(small_work=0):
         yield gpu
+
+
+@pytest.mark.parametrize("x", [np.bool_(True), np.float32(1.5), np.complex64(2j), np.float32([[3.0]])])
+def test_elements_that_are_numpys_scalars_come_to_the_device(gpu: FakeDriver, x: np.ndarray) -> None:
+    aval = Aval(x.shape, dtypes.of(x.dtype))
+    block = memory.MEMORY.adopt(Buffer.of(x, aval)).home
+    found = np.empty(x.shape, x.dtype)
+    memory.MEMORY.read(block.handle, found)
+    assert found == x
 
 
 @pytest.mark.host("which device is the default where none was asked for")
