@@ -224,6 +224,10 @@ class Optimizer:
             try:
                 parameter = parameters[key]
             except (KeyError, IndexError, TypeError):
+                if isinstance(parameters, dict) and not isinstance(gradients, dict):
+                    hint = "" if path else "; smelt.nn.value_and_grad gives (value, gradients)"
+                    problem = f"is a {type(gradients).__name__} where the parameters are a dict{hint}"
+                    raise self._misfit(what, path or "gradients", problem) from None
                 raise self._misfit(what, place, "is no parameter, but has a gradient") from None
             found.append((key, self._walk(what, below, parameter, _state_below(state, key, below), place, apply)))
         if isinstance(gradients, dict):
