@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from smelt.ir import locks
 from smelt.ir.errors import MissingNameError, at_user_line, did_you_mean, shown
@@ -353,11 +352,11 @@ def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameErr
     return MissingNameError(f"{where} has no {shown(name)}", lambda: _meant(name, known, where), at_user_line(""))
 
 
-def missing_member(name: str, owner: Mapping[str, Any], where: str) -> MissingNameError:
-    """The error about an attribute that a module, an object of the class `where`, does not have."""
+def missing_member(name: str, owner: object, where: str) -> MissingNameError:
+    """The error about an attribute that an object of the class `where` does not have."""
 
     def meant() -> str:
-        members = [*owner, *dir(owner)]
+        members = [*(owner if isinstance(owner, Mapping) else ()), *dir(owner)]
         return said_elsewhere(name, where) or did_you_mean(name, [x for x in members if not x.startswith("_")])
 
     return MissingNameError(f"{type(owner).__name__} has no attribute {shown(name)}", meant, at_user_line(""))

@@ -8,12 +8,10 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir import locks
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     DTypeError,
-    MissingNameError,
     ShapeError,
     SmeltError,
     TreeError,
@@ -22,6 +20,7 @@ from smelt.ir.errors import (
     shown,
 )
 
+from ..lacking import missing_member
 from ..lazy.arguments import number
 from ..lazy.explained import explained
 from ..lazy.signatures import T
@@ -66,8 +65,7 @@ class Optimizer:
         self._schedulers = dict(schedulers or {})
 
     def __getattr__(self, name: str) -> Any:
-        said = locks.loaded("smelt.foreign").said_elsewhere(name, "smelt.optimizers.Optimizer")
-        raise MissingNameError(at_user_line(f"{type(self).__name__} has no attribute {name!r}{said}"))
+        raise missing_member(name, self, "smelt.optimizers.Optimizer")
 
     @property
     def state(self) -> dict[str, Any]:

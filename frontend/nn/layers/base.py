@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import smelt
-from smelt.ir import locks
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
@@ -19,6 +18,7 @@ from smelt.ir.errors import (
 )
 from smelt.ir.flags import flag
 
+from ...lacking import missing_member
 from ...lazy.explained import explained
 from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
@@ -127,7 +127,7 @@ class Module(dict[str, Any]):
             pass
         if hasattr(type(self), key):  # a property, in which an attribute is missing
             return object.__getattribute__(self, key)
-        raise locks.loaded("smelt.foreign").missing_member(key, self, "smelt.nn.Module")
+        raise missing_member(key, self, "smelt.nn.Module")
 
     def __setattr__(self, key: str, val: Any) -> None:
         if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):
