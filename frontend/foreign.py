@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from smelt.ir import locks
 from smelt.ir.errors import MissingNameError, at_user_line, did_you_mean, shown
 
@@ -348,6 +350,16 @@ def _said_of_other_parts(name: str, where: str) -> str:
 def missing(name: str, known: list[str], where: str = "smelt") -> MissingNameError:
     """The error about a name that smelt, or a part of it, does not have; `known` are those that it has."""
     return MissingNameError(f"{where} has no {shown(name)}", lambda: _meant(name, known, where), at_user_line(""))
+
+
+def missing_member(name: str, owner: object, where: str) -> MissingNameError:
+    """The error about an attribute that an object of the class `where` does not have."""
+
+    def meant() -> str:
+        members = [*(owner if isinstance(owner, Mapping) else ()), *dir(owner)]
+        return said_elsewhere(name, where) or did_you_mean(name, [x for x in members if not x.startswith("_")])
+
+    return MissingNameError(f"{type(owner).__name__} has no attribute {shown(name)}", meant, at_user_line(""))
 
 
 def _meant(name: str, known: list[str], where: str) -> str:

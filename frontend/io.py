@@ -101,7 +101,7 @@ def save(file: File, arr: ArrayLike) -> None:
     >>> smelt.load(file)
     array([1, 2], dtype=int32)
     """
-    stored = _stored(arr)
+    stored = _stored(_no_dict("save", arr))
     with _opened(file, ".npy") as out:
         _write_npy(out, stored)
 
@@ -140,6 +140,15 @@ def savez_compressed(file: File, *args: ArrayLike, **kwargs: ArrayLike) -> None:
     _write_npz("savez_compressed", file, args, kwargs, compressed=True)
 
 
+def _no_dict(name: str, x: ArrayLike) -> ArrayLike:
+    if not isinstance(x, Mapping):
+        return x
+    flat = "dict(smelt.utils.tree_flatten(x))"
+    instead = f"save_safetensors(file, {flat})" if name == "save_safetensors" else f"savez(file, **{flat})"
+    message = f"needs arrays, got {shown(x)}; smelt.{instead} writes the arrays in a dict x"
+    raise DTypeError(at_user_line(f"smelt.{name}: {message}"))
+
+
 def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool = False) -> None:
     import zipfile  # here and below: the import of smelt loads only what most programs use
 
@@ -148,7 +157,7 @@ def _write_npz(name: str, file: File, args: Any, kwargs: Any, compressed: bool =
         if f"arr_{i}" in arrays:
             raise AttributeValueError(at_user_line(f"smelt.{name}: arr_{i} names a positional and a keyword array"))
         arrays[f"arr_{i}"] = x
-    stored = {k: _stored(x) for k, x in arrays.items()}
+    stored = {k: _stored(_no_dict(name, x)) for k, x in arrays.items()}
     compression = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     # Not np.savez: its own parameters (file, allow_pickle) would be lost as names.
     with _opened(file, ".npz") as out, zipfile.ZipFile(out, "w", compression, allowZip64=True) as archive:
@@ -190,7 +199,7 @@ def save_safetensors(file: File, arrays: Mapping[str, ArrayLike], metadata: Mapp
     ):
         message = f"metadata must be a dict of texts, is {shown(metadata)}"
         raise TreeError(at_user_line(f"smelt.save_safetensors: {message}"))
-    found = {name: as_array(x) for name, x in arrays.items()}
+    found = {name: as_array(_no_dict("save_safetensors", x)) for name, x in arrays.items()}
     for name, x in found.items():
         if x.dtype not in safetensors.NAMES.values():
             message = f"the format has no elements of {shown(name)}, {x.aval}"
@@ -288,7 +297,12 @@ def load(
             source: Any = opened
             found = format or _format_of(source, name)
             if found is None:
-                raise FileFormatError(at_user_line(f"{where} is none of .npy, .npz, .safetensors, .gguf"))
+                raise FileFormatError(
+                    at_user_line(
+                        f"{where} does not begin as a .npy, .npz, .safetensors or .gguf file does; text is read by "
+                        "numpy.loadtxt"
+                    )
+                )
             if return_metadata and found not in ("safetensors", "gguf"):
                 raise AttributeValueError(at_user_line(f"{where}: only .safetensors and .gguf have metadata"))
             if found == "npy":

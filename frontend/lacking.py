@@ -28,6 +28,12 @@ def lacking(namespace: dict[str, Any]) -> Callable[[str], NoReturn]:
     return missing
 
 
+def missing_member(name: str, owner: object, where: str) -> MissingNameError:
+    """The error about an attribute that an object of the class `where` does not have."""
+    found: MissingNameError = locks.loaded("smelt.foreign").missing_member(name, owner, where)
+    return found
+
+
 def _error(name: str, namespace: dict[str, Any]) -> MissingNameError:
     found: MissingNameError = locks.loaded("smelt.foreign").missing(name, namespace["__all__"], namespace["__name__"])
     return found

@@ -13,7 +13,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -348,7 +348,13 @@ def at_user_line(message: str) -> str:
     return f"{message}; at {line}" if line else message
 
 
-_shortened = reprlib.Repr()
+class _Shortened(reprlib.Repr):
+    def repr_array(self, x: Any, level: int) -> str:
+        """Of a class called array, Python's or smelt's, whose text would evaluate it."""
+        return f"an array {x.aval}" if hasattr(type(x), "aval") else super().repr_array(x, level)
+
+
+_shortened = _Shortened()
 _shortened.maxother = _shortened.maxstring = _shortened.maxlong = 120
 
 
@@ -375,6 +381,7 @@ def shown(value: object) -> str:
     if aval is not None:
         return f"an array {value.aval}"  # type: ignore[attr-defined]
     try:
-        return _shortened.repr(value)
+        found = _shortened.repr(value)
+        return " ".join(found.split()) if "\n" in found else found  # a table
     except Exception:
         return f"an object of type {type(value).__name__}"

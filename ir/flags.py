@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from .errors import ArgumentTypeError, SmeltError, at_user_line, shown
 
@@ -33,7 +33,11 @@ def flag(name: str, what: str, value: Any) -> bool:
         raise
     except Exception:  # a class says that it is neither
         pass
-    raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a bool, is {shown(value)}")) from None
+    _refuse(name, what, value)
+
+
+def _refuse(name: str, what: str, value: Any, hint: str = "") -> NoReturn:
+    raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be a bool, is {shown(value)}{hint}")) from None
 
 
 def _of_one_number(x: Any) -> bool:
@@ -55,15 +59,16 @@ def public_name(function: Callable[..., Any]) -> str:
 def flags_checked(function: F) -> F:
     """`function`, which takes the parameters that it declares as ``bool`` as Python's bools, whatever stands for them.
 
-    A function without such parameters stays what it is.
+    A number in the place of one behind `axis` is an error. A function without such parameters stays what it is.
     """
     given = getattr(function, "__annotations__", {})
     optional = {k: kind != "bool" for k, kind in given.items() if kind in ("bool", "bool | None") and k != "return"}
     if not optional:
         return function
     code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
-    places = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount]) if name in optional}
-
+    names = code.co_varnames[: code.co_argcount]
+    places = {name: i for i, name in enumerate(names) if name in optional}
+    behind_axis = names.index("axis") + 1 if "axis" in names else len(names)
     public = public_name(function)
 
     @functools.wraps(function)
@@ -71,6 +76,8 @@ def flags_checked(function: F) -> F:
         found = list(args)
         for name, place in places.items():
             if place < len(found) and not (optional[name] and found[place] is None):
+                if place >= behind_axis and type(found[place]) is int:  # x.sum(0, 1) means two axes, elsewhere
+                    _refuse(public, name, found[place], "; several axes are one tuple, axis=(0, 1)")
                 found[place] = flag(public, name, found[place])
         for name, value in kwargs.items():
             if name in optional and not (optional[name] and value is None):

@@ -25,13 +25,14 @@ def view(options: argparse.Namespace) -> int:
         for flag in ("--measure", "--device", "--pass-pipeline"):
             given = getattr(options, flag[2:].replace("-", "_"))
             require_with(flag, given is not None and given is not False, False, what)
-    if os.path.exists(options.target):
+    python = bool(options.arguments) and options.target.endswith(".py")  # :FUNCTION is missing, which `lower` says
+    if os.path.exists(options.target) and not python:
         if options.arguments:
             raise UsageError(f"{options.target} is a file or a folder of dumps, which takes no arguments")
         if options.isolate:
             return run_isolated(_read, (options,), 600.0, options.target)
         return _read(options, lambda stage: None)
-    if ":" not in options.target:
+    if ":" not in options.target and not python:
         raise UsageError(f"there is no file or folder {options.target!r}, and it is not MODULE:FUNCTION")
     program = lower(options).compile(options.pass_pipeline)
     title = " ".join([options.target, *options.arguments])

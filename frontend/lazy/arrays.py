@@ -255,7 +255,7 @@ class array(_Methods, Handle):
         return format_array(self)
 
     def __format__(self, spec: str) -> str:
-        if self.ndim == 0 and (self._ref[0].values is not None or not state.compiling):
+        if self.ndim == 0 and (spec or self._ref[0].values is not None or not state.compiling):
             return format(self.item(), spec)
         if spec:
             raise ArgumentTypeError(at_user_line(f"smelt: a format such as {spec!r} is for scalars; array {self.aval}"))

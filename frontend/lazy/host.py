@@ -62,8 +62,9 @@ def buffer_of(val: Any, dtype: DType | None = None) -> Buffer:
     else:
         given, host = val, np.asarray(_unmasked(val))
     if host.dtype == object or (host.dtype.kind in "SUVMm" and host.dtype.name != "bfloat16"):
-        of_numpy = f"of dtype {host.dtype}" if given is host else ""
-        raise _no_array(given, of_numpy)
+        if given is not host and host.ndim and hasattr(type(given), "__array__"):  # a table with columns of text
+            raise _no_array(given, f"of type {type(given).__name__}, which NumPy reads as dtype {host.dtype}")
+        raise _no_array(given, f"of dtype {host.dtype}" if given is host else "")
     target = _TARGETS.get(host.dtype) if dtype is None else dtype
     if target is None:
         try:

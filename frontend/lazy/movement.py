@@ -33,7 +33,9 @@ def one_axis(name: str, axis: int, shape: Sequence[int] | int) -> int:
     try:
         found = index(axis)
     except TypeError:
-        raise ArgumentTypeError(at_user_line(f"smelt.{name}: an axis is an int, got {type(axis).__name__}")) from None
+        hint = "; several arrays are one list" if hasattr(type(axis), "aval") else ""
+        message = f"smelt.{name}: an axis is an int, got {type(axis).__name__}{hint}"
+        raise ArgumentTypeError(at_user_line(message)) from None
     if not -ndim <= found < ndim:
         raise AxisError(at_user_line(f"smelt.{name}: axis {shown(found)} out of range for {_said(shape)}"))
     return found % ndim

@@ -8,12 +8,10 @@ from typing import Any
 
 import smelt
 from smelt import array
-from smelt.ir import locks
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     DTypeError,
-    MissingNameError,
     ShapeError,
     SmeltError,
     TreeError,
@@ -22,6 +20,7 @@ from smelt.ir.errors import (
     shown,
 )
 
+from ..lacking import missing_member
 from ..lazy.arguments import number
 from ..lazy.explained import explained
 from ..lazy.signatures import T
@@ -66,8 +65,7 @@ class Optimizer:
         self._schedulers = dict(schedulers or {})
 
     def __getattr__(self, name: str) -> Any:
-        said = locks.loaded("smelt.foreign").said_elsewhere(name, "smelt.optimizers.Optimizer")
-        raise MissingNameError(at_user_line(f"{type(self).__name__} has no attribute {name!r}{said}"))
+        raise missing_member(name, self, "smelt.optimizers.Optimizer")
 
     @property
     def state(self) -> dict[str, Any]:
@@ -224,6 +222,10 @@ class Optimizer:
             try:
                 parameter = parameters[key]
             except (KeyError, IndexError, TypeError):
+                if isinstance(parameters, dict) and not isinstance(gradients, dict):
+                    hint = "" if path else "; smelt.nn.value_and_grad gives (value, gradients)"
+                    problem = f"is a {type(gradients).__name__} where the parameters are a dict{hint}"
+                    raise self._misfit(what, path or "gradients", problem) from None
                 raise self._misfit(what, place, "is no parameter, but has a gradient") from None
             found.append((key, self._walk(what, below, parameter, _state_below(state, key, below), place, apply)))
         if isinstance(gradients, dict):

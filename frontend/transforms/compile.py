@@ -27,6 +27,7 @@ from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.execution.programs import program_of
 from ..lazy.exports import kept, put_back
 from ..lazy.graph import GIVEN, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
+from ..lazy.no_values import OF_A_TRACE
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.tree_updates import put
@@ -447,8 +448,7 @@ def _check_no_leak(f: GraphFunction, parameters: set[Node]) -> None:
         if node.op is PARAMETER and node not in parameters and not state.compiling:
             raise TraceError(
                 at_user_line(
-                    f"smelt.compile: {f.name} uses an array ({node.avals[i]}) that was made inside an "
-                    "earlier trace. Return such arrays from the function instead of storing them outside"
+                    f"smelt.compile: {f.name} uses an array ({node.avals[i]}) that was made while {OF_A_TRACE}"
                 )
             )
 

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, Literal, overload
 
+import numpy as np
+
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, TreeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import explain_keywords
@@ -219,18 +221,17 @@ def _called(
 
 
 _TAKEN_OUT = ", of which no derivative is known: leave out .item() and float()"
+_OF_NUMPY = ", of which no derivative is known: use smelt's functions in the place of NumPy's"
 
 
 def _loss_of(result: Any, who: str, what: str) -> array:
     """The scalar to differentiate, which stands first among auxiliary values."""
     loss = result[0] if isinstance(result, (tuple, list)) and result else result
     if not isinstance(loss, array):
-        raise TreeError(
-            at_user_line(
-                f"{what}: {who} must return a scalar array, or a tuple that starts with one; returned {article(loss)}"
-                f"{_TAKEN_OUT if isinstance(loss, (int, float)) else ''}"
-            )
-        )
+        why = _TAKEN_OUT if isinstance(loss, (int, float)) else ""
+        why = _OF_NUMPY if isinstance(loss, (np.generic, np.ndarray)) else why
+        rule = "must return a scalar array, or a tuple that starts with one"
+        raise TreeError(at_user_line(f"{what}: {who} {rule}; returned {article(loss)}{why}"))
     aval = loss.aval
     if aval.shape:
         raise ShapeError(

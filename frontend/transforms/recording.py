@@ -30,6 +30,7 @@ from ..lazy.graph import (
     traces,
 )
 from ..lazy.movement import filled
+from ..lazy.no_values import OF_A_TRACE
 
 
 class _Recording:
@@ -159,8 +160,7 @@ def check_no_escape(what: str, refs: Sequence[Ref]) -> None:
         check_not_donated(node)
         raise TraceError(
             at_user_line(
-                f"{what}: uses an array ({node.avals[0]}) that was made while smelt.compile or smelt.vmap traced "
-                "a function that has returned since. Return such arrays from that function instead of storing them"
+                f"{what}: uses an array ({node.avals[0]}) that was made while {OF_A_TRACE}"
             )
         )
 
@@ -210,7 +210,8 @@ class Variables(tree.ArrayTree):
                     raise TreeError(at_user_line(f"{self.what}: {where} is a NumPy array; pass smelt.array(x)"))
             if not any(isinstance(x, array) for x in leaves):
                 found = article(leaves[0]) if len(leaves) == 1 else f"{article(value)} without one"
-                hint = "; pass smelt.array(x)" if leaves and isinstance(leaves[0], (float, complex, np.generic)) else ""
+                numbers = leaves and isinstance(leaves[0], (int, float, complex, np.generic))
+                hint = f"; pass smelt.array(x{', smelt.float32' * isinstance(leaves[0], int)})" if numbers else ""
                 raise TreeError(
                     at_user_line(
                         f"{self.what}: {name} of {self.who} must be an array or a tree with arrays, found {found}{hint}"

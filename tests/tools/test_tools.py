@@ -464,6 +464,11 @@ def test_dump_mistakes(run, program, target, arguments, part):
     fails(run("dump", target.replace("PROGRAM", program), *arguments, main=cli.main), part)
 
 
+def test_view_of_a_file_without_its_function(run, program, tmp_path):
+    part = f"{program!r} is not MODULE:FUNCTION"
+    fails(run("view", program, "f32[2]", "-o", str(tmp_path / "v.html"), main=cli.main), part)
+
+
 def test_dump_for_reading(run, program):
     _, out, _ = run("dump", f"{program}:square", "f32[4,8]", "3", "--short", "--lines", main=cli.main)
     assert "@main(%x: f32[4,8]" in out and "program.py:" in out and "tensor<" not in out

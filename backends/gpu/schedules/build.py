@@ -52,7 +52,7 @@ def build(
     assert kept is not None
     if schedule in ("row", "split"):
         return build_row(module, body, kept, scratch)
-    raise SmeltError(f"@{body.name}: the metal backend has no schedule {schedule!r}")
+    raise SmeltError(f"@{body.name}: GPUs have no schedule {schedule!r}")
 
 
 def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[ScheduledKernel]:
@@ -61,4 +61,4 @@ def build_op(module: GpuModule, op: OpView, scratch: ScratchPlan) -> list[Schedu
         return build_sort(module, op, scratch)
     if op.op.kind == "library" and module.library is not None:
         return build_call(module, op, scratch)
-    raise SmeltError(f"smelt.{op.name} has no kernel on Metal; the place pass gives such ops to the CPU")
+    raise SmeltError(f"smelt.{op.name} has no kernel on GPUs; the place pass gives such ops to the CPU")

@@ -1,4 +1,4 @@
-"""What the Metal schedules share: steps, costs, comments, and starting the kernel of a fusion."""
+"""What schedules share: steps, costs, comments, and starting the kernel of a fusion."""
 
 from __future__ import annotations
 

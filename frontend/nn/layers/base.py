@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import smelt
-from smelt.ir import locks
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     MissingMemberError,
-    MissingNameError,
     TreeError,
     at_user_line,
 )
 from smelt.ir.flags import flag
 
+from ...lacking import missing_member
 from ...lazy.explained import explained
 from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
@@ -82,6 +81,7 @@ class Module(dict[str, Any]):
                 if name in cls.__dict__:
                     setattr(cls, name, explained(cls.__dict__[name]))
 
+    @explained  # of layers that have none of their own
     def __init__(self) -> None:
         """Nothing is needed before attributes are assigned."""
 
@@ -125,8 +125,9 @@ class Module(dict[str, Any]):
             return dict.__getitem__(self, key)
         except KeyError:
             pass
-        said = locks.loaded("smelt.foreign").said_elsewhere(key, "smelt.nn.Module")
-        raise MissingNameError(at_user_line(f"{type(self).__name__} has no attribute {key!r}{said}"))
+        if hasattr(type(self), key):  # a property, in which an attribute is missing
+            return object.__getattribute__(self, key)
+        raise missing_member(key, self, "smelt.nn.Module")
 
     def __setattr__(self, key: str, val: Any) -> None:
         if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):
