@@ -34,7 +34,7 @@ SHAPES = [
 
 def ufuncs() -> list[np.ufunc]:
     found = {op.name: vars(op).get("ufunc") for op in map(type, registry.values())}
-    return list({u for u in found.values() if isinstance(u, np.ufunc) and u.nin == 2})
+    return [u for u in dict.fromkeys(found.values()) if isinstance(u, np.ufunc) and u.nin == 2]
 
 
 @pytest.mark.parametrize("ufunc", ufuncs(), ids=lambda u: u.__name__)
