@@ -102,7 +102,7 @@ class _Part:
     """A part of the rows, in work."""
 
     def __init__(self, rows: slice, body: Callable[[slice], None]):
-        self.rows, self.body, self.failed = rows, body, False
+        self.rows, self.body, self.failed, self.over = rows, body, False, False
         # Settings of the caller, such as which errors of floating point are ignored, hold for the thread.
         self.context = contextvars.copy_context()
         self.ended: SimpleQueue[None] = SimpleQueue()  # as a lock that is made anew for each part
@@ -113,13 +113,25 @@ class _Part:
         except BaseException:  # the calling thread repeats the part
             self.failed = True
         finally:
+            self.over = True
             self.ended.put(None)
+
+    def wait(self) -> BaseException | None:
+        """Until it has ended; what interrupts that is returned."""
+        interrupt = None
+        while not self.over:
+            try:
+                self.ended.get()
+            except BaseException as error:
+                interrupt = interrupt or error
+        return interrupt
 
 
 def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
     """Call `body` for parts of the rows, each by a thread, where the work of all takes about so many seconds.
 
     Parts write to memory of their own. A part that raises is called again by the calling thread, after the others.
+    An interrupt is raised when all parts have ended.
     """
     count = min(rows, allowed_threads(), max(1, int(seconds / WORTH)))
     if count < 2 or _own.helps:
@@ -131,8 +143,10 @@ def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
     try:
         body(first.rows)
     finally:
-        for part in others:
-            part.ended.get()
+        # All of them, also after an interrupt: forks wait for the caller, and parts write to its memory.
+        interrupts = [part.wait() for part in others]
+    for interrupt in filter(None, interrupts):
+        raise interrupt
     for part in others:
         if part.failed:
             body(part.rows)

@@ -70,7 +70,7 @@ def shifted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``np.right_shift(x, y)``; where each word is shifted by all numbers of one short row, as where packed numbers are
     taken out of words, by a loop over words."""
     found: np.ndarray
-    if loops.shift_words is not None and x.ndim and y.ndim and x.dtype == y.dtype == np.uint32:
+    if loops.shift_words is not None and x.size and y.size and x.ndim and y.ndim and x.dtype == y.dtype == np.uint32:
         repeats_words = x.shape[-1] == 1 or not x.strides[-1]
         row = y if y.ndim == 1 else None if any(_moves(y, y.ndim - 1)) else y[(0,) * (y.ndim - 1)]
         if repeats_words and row is not None and 1 < len(row) <= MOST_SHIFTS:

@@ -19,6 +19,8 @@
 #define MOST 256
 #define LINE 64
 
+static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
 typedef struct run Run;
 
 typedef struct {
@@ -36,7 +38,7 @@ struct run {
     int members;
     Worker *workers[MOST]; /* by their numbers; the caller is none */
     _Alignas(LINE) _Atomic int arrived;
-    _Alignas(LINE) _Atomic int phase; /* how often all have arrived */
+    _Alignas(LINE) _Atomic unsigned phase; /* how often all have arrived: it wraps */
     _Alignas(LINE) _Atomic int left;  /* members that have not ended, beside the caller */
     _Atomic int sleepers;
     pthread_mutex_t mutex;
@@ -159,7 +161,9 @@ static Worker *started(void)
     pthread_cond_init(&w->wake, NULL);
     sigset_t all, before;
     pthread_t thread;
-    sigfillset(&all); /* signals are for the threads of the program */
+    sigfillset(&all); /* signals are for the threads of the program, but for those of a fault in this one */
+    for (size_t i = 0; i < sizeof(FAULTS) / sizeof(*FAULTS); i++)
+        sigdelset(&all, FAULTS[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread, NULL, worker_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -232,7 +236,7 @@ static void barrier(void)
     Run *run = own_run;
     if (run == NULL || run->members == 1)
         return;
-    int phase = atomic_load(&run->phase);
+    unsigned phase = atomic_load(&run->phase);
     if (atomic_fetch_add(&run->arrived, 1) + 1 == run->members) {
         atomic_store(&run->arrived, 0);
         atomic_store(&run->phase, phase + 1);

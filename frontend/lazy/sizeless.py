@@ -30,6 +30,8 @@ class _Renaming:
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
         self.numbers: dict[Any, int] = {}
+        #: Those with new names: a function may be applied many times by functions that are.
+        self.functions: dict[FunctionKey, FunctionKey] = {}
 
     def function(self, parts: Any) -> Any:
         if type(parts[0]) is FunctionKey:  # of a function with rules of its own
@@ -68,7 +70,10 @@ class _Renaming:
 
     def nested(self, x: Any) -> Any:
         if type(x) is FunctionKey:
-            return self.function(x.parts)
+            found = self.functions.get(x)
+            if found is None:
+                found = self.functions[x] = FunctionKey(self.function(x.parts))
+            return found
         return tuple([self.nested(y) for y in x]) if type(x) is tuple else x
 
 

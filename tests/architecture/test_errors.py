@@ -32,6 +32,7 @@ ALLOWED: dict[type[BaseException], str] = {
 PLACES = {
     ("ir/locks.py", "error"): "what an action raised that is done whole",
     ("ir/locks.py", "interrupt"): "what a handler of a signal raised meanwhile",
+    ("ir/host_threads.py", "interrupt"): "what a handler of a signal raised while others worked",
     ("backends/device.py", "__cause__"): "what a package's own code raised, a SmeltError",
     ("backends/cpu/threads.py", "error"): "what a call raised, or an interrupt while the others still ran",
     ("backends/cuda/nvrtc.py", "CompileError"): "has no smelt; who asks makes it a DeviceError",

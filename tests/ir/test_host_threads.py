@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from smelt.ir import host_threads
+from smelt.ir.settings import override
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,32 @@ def test_a_container_has_the_processors_of_its_time(
     finally:
         monkeypatch.undo()
         host_threads.processors.cache_clear()
+
+
+def test_an_interrupt_waits_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = threading.Event()
+
+    class Queue:
+        """What the caller waits for; the first time it is interrupted."""
+
+        def __init__(self) -> None:
+            self.inner: SimpleQueue[None] = SimpleQueue()
+            self.put = self.inner.put
+
+        def get(self) -> None:
+            if not interrupted.is_set():
+                interrupted.set()
+                raise KeyboardInterrupt
+            self.inner.get()
+
+    ended = []
+
+    def body(rows: slice) -> None:
+        if rows.start:
+            interrupted.wait()
+        ended.append(rows.start)
+
+    monkeypatch.setattr(host_threads, "SimpleQueue", Queue)
+    with override(num_threads=3), pytest.raises(KeyboardInterrupt):
+        host_threads.share(3, 1.0, body)
+    assert sorted(ended) == [0, 1, 2]

@@ -30,8 +30,12 @@ def test_they_are_numpys(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "shapes", [((0, 1), (8,)), ((3, 8), (3, 1)), ((3, 8), (3, 8)), ((1,), (5, 8)), ((), (8,)), ((8, 1), ())]
-)
+    "shapes",
+    [
+        ((0, 1), (8,)), ((3, 8), (3, 1)), ((3, 8), (3, 8)), ((1,), (5, 8)), ((), (8,)), ((8, 1), ()),
+        ((0, 1), (0, 4)), ((1, 1), (0, 4)),
+    ],
+)  # fmt: skip
 def test_of_other_shapes(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     x, y = (np.asarray(_words(*shape) >> np.uint32(i * 28)) for i, shape in enumerate(shapes))
     np.testing.assert_array_equal(short_axes.shifted(x, y), np.right_shift(x, y), strict=True)

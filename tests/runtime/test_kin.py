@@ -12,11 +12,11 @@ import pytest
 import smelt
 from smelt.ir.settings import override
 from smelt.lazy import evaluate, sizeless
-from smelt.lazy.core import topological
+from smelt.lazy.core import APPLY, topological
 from smelt.lazy.execution import subgraphs, tiers
 from smelt.lazy.execution.kin import PATIENCE, kin_of
 from smelt.lazy.execution.rolled import LEAST, _Repetitions, rolled_with_key
-from smelt.lazy.graph import inputs_of, snapshot, structure_key
+from smelt.lazy.graph import FunctionKey, inputs_of, snapshot, structure_key
 
 
 def ones(*shape: int) -> smelt.array:
@@ -65,6 +65,22 @@ def test_sizes_are_renamed(make: Callable[[smelt.array], smelt.array]) -> None:
     assert one != other and keys[0] == keys[1]
     assert make is solved or keys[0] != keys[2]  # which sizes are equal is part of the structure
     assert keys == [sizeless._Renaming().function(x) for x in (one, other, equal)]  # in C as in Python
+
+
+def applied(size: int) -> Any:
+    """The key of a function that applies one twice which applies one twice, and so on."""
+    types = (((size,), smelt.float32),)
+    key = FunctionKey((types, ("sin", (), ((0, 0),)), ((1, 0),)))
+    for _ in range(60):
+        step = APPLY.name, (key, ()), ((0, 0),)
+        key = FunctionKey((types, step, step, ((1, 0),)))
+    return key.parts
+
+
+def test_functions_are_renamed_once() -> None:
+    one, other = applied(4), applied(5)
+    assert one != other
+    assert sizeless.sizeless_key(one) == sizeless.sizeless_key(other) == sizeless._Renaming().function(other)
 
 
 def test_what_steps_read_from_outside() -> None:

@@ -7,9 +7,9 @@ enum { PLAIN, APPLIED, FUNCTIONS, LINED };
 static PyObject *ways, *way_of, *str_parts;
 static PyTypeObject *function_key_type;
 
-/* The new names, in order. */
+/* The new names, in order; and functions' keys with new names, by the old ones. */
 typedef struct {
-    PyObject *sizes, *numbers;
+    PyObject *sizes, *numbers, *functions;
 } Renaming;
 
 static PyObject *function_of(Renaming *r, PyObject *parts);
@@ -104,19 +104,32 @@ static PyObject *attributes_of(Renaming *r, PyObject *key, PyObject *names)
     return found;
 }
 
+/* A function's key, renamed: once for all places where it stands. */
+static PyObject *renamed_function(Renaming *r, PyObject *key)
+{
+    PyObject *found = PyDict_GetItemWithError(r->functions, key), *made = NULL;
+    if (found != NULL || PyErr_Occurred())
+        return Py_XNewRef(found);
+    PyObject *parts = PyObject_GetAttr(key, str_parts);
+    if (parts != NULL && Py_EnterRecursiveCall(" in a key of nested functions") == 0) {
+        made = function_of(r, parts);
+        Py_LeaveRecursiveCall();
+    }
+    if (made != NULL)
+        found = PyObject_CallOneArg((PyObject *)function_key_type, made);
+    if (found != NULL && PyDict_SetItem(r->functions, key, found) < 0)
+        Py_CLEAR(found);
+    Py_XDECREF(parts);
+    Py_XDECREF(made);
+    return found;
+}
+
 /* Keys of functions, wherever they stand in tuples, renamed. */
 static PyObject *nested(Renaming *r, PyObject *x)
 {
     PyObject *found = NULL;
-    if (Py_IS_TYPE(x, function_key_type)) {
-        PyObject *parts = PyObject_GetAttr(x, str_parts);
-        if (parts != NULL && Py_EnterRecursiveCall(" in a key of nested functions") == 0) {
-            found = function_of(r, parts);
-            Py_LeaveRecursiveCall();
-        }
-        Py_XDECREF(parts);
-        return found;
-    }
+    if (Py_IS_TYPE(x, function_key_type))
+        return renamed_function(r, x);
     if (!PyTuple_CheckExact(x))
         return Py_NewRef(x);
     Py_ssize_t n = PyTuple_GET_SIZE(x);
@@ -245,9 +258,11 @@ static PyObject *function_of(Renaming *r, PyObject *parts)
 /* sizeless_key(structure): see `sizeless.py`. */
 PyObject *sizeless_key(PyObject *module, PyObject *structure)
 {
-    Renaming r = {PyDict_New(), PyDict_New()};
-    PyObject *found = r.sizes == NULL || r.numbers == NULL ? NULL : function_of(&r, structure);
+    Renaming r = {PyDict_New(), PyDict_New(), PyDict_New()};
+    const int failed = r.sizes == NULL || r.numbers == NULL || r.functions == NULL;
+    PyObject *found = failed ? NULL : function_of(&r, structure);
     Py_XDECREF(r.sizes);
     Py_XDECREF(r.numbers);
+    Py_XDECREF(r.functions);
     return found;
 }
