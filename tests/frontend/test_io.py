@@ -76,7 +76,7 @@ def test_damaged_files(tmp_path):
             with pytest.raises(ValueError, match=name):
                 smelt.load(tmp_path / name)
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ValueError, match=r"text is none of.*test_io\.py"):
+    with pytest.raises(ValueError, match=r"text does not begin as.*test_io\.py"):
         smelt.load(tmp_path / "text")
     with pytest.raises(FileNotFoundError):
         smelt.load(tmp_path / "missing.npy")
