@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -108,15 +109,16 @@ def _shared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if x.ndim == y.ndim:
             return np.matmul(x, y)
         return _shared(x[None], y)[..., 0, :] if x.ndim == 1 else _shared(x, y[:, None])[..., 0]
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    out = np.empty((*batch, x.shape[-2], y.shape[-1]), np.result_type(x, y))
-    multiplying = out.size * x.shape[-1] * MULTIPLICATION * (x.dtype.itemsize / 4)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if max(x.ndim, y.ndim) > 2 else ()
+    shape = (*batch, x.shape[-2], y.shape[-1])
+    multiplying = math.prod(shape) * x.shape[-1] * MULTIPLICATION * (x.dtype.itemsize / 4)
     seconds = max(multiplying, (x.nbytes + y.nbytes) * BYTE)
     parts = min(PARTS, int(seconds / WORTH))
-    axis = next((a for a, n in enumerate(batch) if n >= parts), None)
     if parts < 2:
-        np.matmul(x, y, out=out)
-    elif axis is not None:
+        return np.matmul(x, y)
+    out = np.empty(shape, np.result_type(x, y))
+    axis = next((a for a, n in enumerate(batch) if n >= parts), None)
+    if axis is not None:
         lhs, rhs = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
         before = (slice(None),) * axis
 
