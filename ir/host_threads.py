@@ -11,7 +11,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from .locks import lock
@@ -99,38 +99,72 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Part:
-    """A part of the rows, in work."""
+    """A part of some work, which the first thread that claims it does."""
 
-    def __init__(self, rows: slice, body: Callable[[slice], None]):
-        self.rows, self.body, self.failed, self.over = rows, body, False, False
+    def __init__(self, body: Callable[[], None]):
+        self.body, self.over = body, False
+        self.error: BaseException | None = None
         # Settings of the caller, such as which errors of floating point are ignored, hold for the thread.
         self.context = contextvars.copy_context()
         self.ended: SimpleQueue[None] = SimpleQueue()  # as a lock that is made anew for each part
+        self._owner: dict[str, int] = {}
+
+    def is_mine(self) -> bool:
+        """Claim it; whether it is the calling thread's, now or before."""
+        return self._owner.setdefault("thread", threading.get_ident()) == threading.get_ident()
 
     def run(self) -> None:
+        """For a helper: do it, unless another thread has claimed it."""
+        if not self.is_mine():
+            return
         try:
-            self.context.run(self.body, self.rows)
-        except BaseException:  # the calling thread repeats the part
-            self.failed = True
+            self.context.run(self.body)
+        except BaseException as error:
+            self.error = error.with_traceback(None)  # which refers to this frame
         finally:
             self.over = True
             self.ended.put(None)
 
-    def wait(self) -> BaseException | None:
-        """Until it has ended; what interrupts that is returned."""
-        interrupt = None
-        while not self.over:
-            try:
-                self.ended.get()
-            except BaseException as error:
-                interrupt = interrupt or error
-        return interrupt
+    def wait(self) -> None:
+        """Until a helper is done with it or will never begin it. Whoever is interrupted waits again."""
+        while not self.over and not self.is_mine():
+            self.ended.get()
+
+
+def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]:
+    """Call all of them at once where there are threads, the first in this one; the errors of the others that other
+    threads called.
+
+    What no thread has begun when this one is done with its own is called here. What is raised here, by a handler of a
+    signal as well, is raised when all that have begun have ended: what they write to may go afterwards.
+    """
+    first, others = bodies[0], [_Part(body) for body in bodies[1:]]
+    interrupt: BaseException | None = None
+    # Handlers of signals run at calls and at jumps back. All of those, from here to the last end, are in a `try`.
+    try:
+        _helpers.call([part.run for part in others])
+        first()
+        for part in others:
+            if part.is_mine():
+                part.body()
+    except BaseException as error:
+        interrupt = error
+    while True:
+        try:
+            for part in others:
+                part.wait()
+            break
+        except BaseException as error:
+            interrupt = interrupt or error
+    if interrupt is not None:
+        raise interrupt
+    return [part.error for part in others]
 
 
 def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
     """Call `body` for parts of the rows, each by a thread, where the work of all takes about so many seconds.
 
-    Parts write to memory of their own. A part that raises is called again by the calling thread, after the others.
+    Parts write to memory of their own. One that raises in another thread is called again by this one, after the others.
     An interrupt is raised when all parts have ended.
     """
     count = min(rows, allowed_threads(), max(1, int(seconds / WORTH)))
@@ -138,15 +172,7 @@ def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
         body(slice(0, rows))
         return
     bounds = itertools.pairwise(rows * i // count for i in range(count + 1))
-    first, *others = [_Part(slice(*ends), body) for ends in bounds]
-    _helpers.call([part.run for part in others])
-    try:
-        body(first.rows)
-    finally:
-        # All of them, also after an interrupt: forks wait for the caller, and parts write to its memory.
-        interrupts = [part.wait() for part in others]
-    for interrupt in filter(None, interrupts):
-        raise interrupt
-    for part in others:
-        if part.failed:
-            body(part.rows)
+    parts = [functools.partial(body, slice(*ends)) for ends in bounds]
+    for part, error in zip(parts[1:], together(parts)):
+        if error is not None:
+            part()

@@ -206,15 +206,16 @@ def signals_later(action: Callable[[], T]) -> T:
         return action()
     finally:
         interrupt = None
-        for number, handler in handlers.items():
-            while _signal.getsignal(number) is not handler:
-                try:
-                    _signal.signal(number, handler)
-                except BaseException as error:  # of a handler that is back
-                    interrupt = interrupt or error
-        for number, frame in arrived:
+        # A handler that is back, and one that is called, may raise at any call and at any jump back.
+        while True:
             try:
-                handlers[number](number, frame)
+                for number, handler in handlers.items():
+                    if _signal.getsignal(number) is not handler:
+                        _signal.signal(number, handler)
+                while arrived:
+                    number, frame = arrived.pop(0)
+                    handlers[number](number, frame)
+                break
             except BaseException as error:
                 interrupt = interrupt or error
         if interrupt is not None:

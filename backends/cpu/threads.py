@@ -19,16 +19,12 @@ import functools
 import importlib
 import os
 import sys
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smelt.ir import locks
-from smelt.ir.host_threads import allowed_threads
+from smelt.ir.host_threads import allowed_threads, together
 from smelt.ir.settings import settings
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 
 class Team:
@@ -118,72 +114,13 @@ class Dispatch(Team):
 
 
 class PythonThreads(Team):
-    """A pool of Python threads: works everywhere."""
+    """Python threads: works everywhere."""
 
     renewable = in_python = True
 
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        self._size = 0
-        self._process = os.getpid()
-
     def launch(self, call, address, table, count):
-        process = os.getpid()
-        if self._pool is None or self._size < count - 1 or self._process != process:
-            self._size, self._process = count - 1, process
-            concurrent = locks.whole(lambda: importlib.import_module("concurrent.futures"))
-            self._pool = concurrent.ThreadPoolExecutor(self._size, "smelt")
-        calls, error = _Calls(call, table), None
-        try:
-            futures: list[Any] = []
-            try:
-                while len(futures) < count - 1:
-                    futures.append(self._pool.submit(calls.run))
-            except RuntimeError:  # the interpreter is shutting down
-                for _ in range(count - 1 - len(futures)):
-                    call(table)
-            call(table)
-            for future in futures:
-                future.result()
-        except BaseException as raised:
-            error = raised
-        while True:  # an interrupt ends no call: the memory that they write to may go afterwards
-            try:
-                if calls.over():
-                    break
-            except BaseException as raised:
-                error = error or raised
-        if error is not None:
+        for error in filter(None, together([functools.partial(call, table)] * count)):
             raise error
-
-
-class _Calls:
-    """The calls of one launch by other threads."""
-
-    def __init__(self, call: Callable[[int], None], table: int):
-        self._call, self._table = call, table
-        self._lock = locks.lock()
-        self._running, self._closed = 0, False
-
-    def run(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._running += 1
-        try:
-            self._call(self._table)
-        finally:
-            with self._lock:
-                self._running -= 1
-
-    def over(self) -> bool:
-        """Let no more calls begin; whether none is running."""
-        with self._lock:
-            self._closed = True
-            if not self._running:
-                return True
-        time.sleep(0.0005)
-        return False
 
 
 #: How often a waiting member of libgomp's team looks before it sleeps: 0.1 to 0.4 ms, as long as most kernels take.

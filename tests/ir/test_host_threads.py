@@ -1,16 +1,20 @@
-"""How many threads there are for work on the host."""
+"""Threads for work on the host: how many, and what an interrupt leaves."""
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
+import time
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
 
-from smelt.ir import host_threads
+from smelt.ir import host_threads, locks
 from smelt.ir.settings import override
+
+from .. import interrupts
 
 
 @pytest.mark.parametrize(
@@ -39,30 +43,55 @@ def test_a_container_has_the_processors_of_its_time(
         host_threads.processors.cache_clear()
 
 
-def test_an_interrupt_waits_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted = threading.Event()
-
-    class Queue:
-        """What the caller waits for; the first time it is interrupted."""
-
-        def __init__(self) -> None:
-            self.inner: SimpleQueue[None] = SimpleQueue()
-            self.put = self.inner.put
-
-        def get(self) -> None:
-            if not interrupted.is_set():
-                interrupted.set()
-                raise KeyboardInterrupt
-            self.inner.get()
-
-    ended = []
+def test_an_interrupt_waits_for_all_parts() -> None:
+    begun, ended = [], []
 
     def body(rows: slice) -> None:
-        if rows.start:
-            interrupted.wait()
+        begun.append(rows.start)
+        time.sleep(0.0 if threading.current_thread() is threading.main_thread() else 0.005)
         ended.append(rows.start)
 
-    monkeypatch.setattr(host_threads, "SimpleQueue", Queue)
-    with override(num_threads=3), pytest.raises(KeyboardInterrupt):
-        host_threads.share(3, 1.0, body)
-    assert sorted(ended) == [0, 1, 2]
+    def run() -> None:
+        with override(num_threads=3):
+            host_threads.share(3, 1.0, body)
+
+    inside = (host_threads.share, host_threads.together, host_threads._Part.wait, host_threads._Part.is_mine)
+    places = 0
+    for place in interrupts.everywhere(run, *inside):
+        now = len(ended)
+        assert len(begun) == now, place
+        time.sleep(0.001)
+        assert len(begun) == len(ended) == now, place
+        begun.clear(), ended.clear()
+        places += 1
+    assert places > 20
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGUSR1")
+def test_all_handlers_of_signals_are_back_after_an_interrupt() -> None:
+    numbers = [signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2]
+    seen: list[int] = []
+    before = [signal.signal(number, lambda number, frame: seen.append(number)) for number in numbers]
+    mine = [signal.getsignal(number) for number in numbers]
+    try:
+        for place in interrupts.everywhere(
+            lambda: locks.signals_later(lambda: signal.raise_signal(signal.SIGUSR1)), locks.signals_later
+        ):
+            assert [signal.getsignal(number) for number in numbers] == mine, place
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+    assert set(seen) == {signal.SIGUSR1}
+
+
+def test_an_action_that_is_to_be_whole_ends_before_an_interrupt() -> None:
+    begun, ended = [], []
+
+    def action() -> None:
+        begun.append(1)
+        time.sleep(0.002)
+        ended.append(1)
+
+    for place in interrupts.everywhere(lambda: locks.whole(action), locks.whole, locks._Job.wait):
+        assert len(begun) == len(ended) <= 1, place
+        begun.clear(), ended.clear()
