@@ -33,6 +33,7 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.ops.arithmetic import Add, Sub
+from smelt.ir.ops.reduce import ReduceSum
 
 from ..registry import Pass, register_pass
 from ..rewrite import contains, unplaced_functions
@@ -53,7 +54,7 @@ class SplitSumsPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
-            if not contains(operation, "smelt.reduce_sum"):
+            if not contains(operation, f"smelt.{ReduceSum.name}"):
                 continue
             function = read_function(operation)
             sums = [op for op in function.ops if op.name == "reduce_sum" and _can_split(op)]

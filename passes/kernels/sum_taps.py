@@ -65,7 +65,7 @@ class SumTapsPass(Pass):
 
     def run(self, module: Any, statistics: Counter) -> None:
         for operation in unplaced_functions(module):
-            if not contains(operation, "smelt.conv_general") and not (self.vectors and _has_vectors(operation)):
+            if not contains(operation, f"smelt.{ConvGeneral.name}") and not (self.vectors and _has_vectors(operation)):
                 continue
             for op in read_function(operation).ops:
                 b = Builder(mlir.ir.InsertionPoint(op.mlir), op.location)
@@ -105,9 +105,10 @@ class SumTapsPass(Pass):
 
 def _has_vectors(function: Any) -> bool:
     """Whether an operand of a product may be a vector, by the numbers of axes: reading a function takes longer."""
+    product = f"smelt.{DotGeneral.name}"
     for block in function.regions[0].blocks:
         for item in block.operations:
-            if item.operation.name == "smelt.dot_general":
+            if item.operation.name == product:
                 lhs, rhs, result = (mlir.ir.ShapedType(v.type).rank for v in (*item.operands, item.results[0]))
                 if abs(lhs - rhs) == result:
                     return True

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 
 from smelt.ir.builder import Builder, Function, OpView, Value, fresh_name, functions, new_function, read_function
 from smelt.ir.kinds import Fusible
+from smelt.ir.ops.call import LinearTranspose
 
 from ..extract import extract, inputs_of, name_of
 from ..registry import Pass, register_pass
@@ -56,7 +57,7 @@ class RematPass(Pass):
     max_flops: float = 2.0
 
     def run(self, module: Any, statistics: Counter) -> None:
-        if not mentions(module, "smelt.linear_transpose"):
+        if not mentions(module, f"smelt.{LinearTranspose.name}"):
             return
         for operation in unfused_functions(module):
             function = read_function(operation)

@@ -45,6 +45,14 @@ def test_there_is_no_list_of_op_names(path: Path) -> None:
         assert list(_lists(ast.parse(path.read_text(encoding="utf-8")))) == []
 
 
+@pytest.mark.parametrize("path", python_files("passes", "backends"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_full_names_are_the_ops_own(path: Path) -> None:
+    """``f"smelt.{ReduceSum.name}"`` names an op that there is; a name spelled out may name none, and never match."""
+    strings = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Constant)]
+    full = [s.value for s in strings if isinstance(s.value, str) and s.value.startswith("smelt.")]
+    assert [name for name in full if name.removeprefix("smelt.") in registry] == []
+
+
 def _ops(attribute: str) -> list[Op]:
     found = [op for op in registry.values() if getattr(op, attribute)]
     assert found, attribute

@@ -34,6 +34,40 @@ def test_convolutions_of_truth_values() -> None:
     assert f(smelt.array(x), smelt.ones((1, 1, 2), dtype=smelt.bool_)).tolist() == [[[True, False, True, True, True]]]
 
 
+#: The ops of StableHLO that take elements of truth values, and what NumPy computes.
+OF_TRUTH_VALUES = {
+    "add": np.logical_or, "multiply": np.logical_and, "maximum": np.maximum, "minimum": np.minimum,
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not, "select": np.where,
+    "clamp": lambda low, x, high: np.minimum(np.maximum(low, x), high),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", COMPUTED)
+@pytest.mark.parametrize("op", OF_TRUTH_VALUES)
+def test_elements_of_truth_values(op: str, device: str) -> None:
+    count = {"not": 1, "select": 3, "clamp": 3}.get(op, 2)
+    names, kind = [f"%x{i}" for i in range(count)], "tensor<8xi1>"
+    f = smelt.from_stablehlo(f"""func.func @main({", ".join(f"{x}: {kind}" for x in names)}) -> {kind} {{
+      %0 = "stablehlo.{op}"({", ".join(names)}) : ({", ".join([kind] * count)}) -> {kind}
+      return %0 : {kind}
+    }}""")
+    given = [np.arange(8) >> i & 1 == 1 for i in range(count)]
+    with smelt.stream(smelt.Device(device)):
+        found = smelt.compile(f)(*map(smelt.array, given))
+        assert found.tolist() == OF_TRUTH_VALUES[op](*given).tolist()
+
+
+def test_truth_values_between_scalars() -> None:
+    f = smelt.from_stablehlo("""func.func @main(%low: tensor<i1>, %x: tensor<2xi1>, %high: tensor<i1>) -> tensor<2xi1> {
+      %0 = stablehlo.clamp %low, %x, %high : (tensor<i1>, tensor<2xi1>, tensor<i1>) -> tensor<2xi1>
+      return %0 : tensor<2xi1>
+    }""")
+    x = smelt.array([False, True])
+    bounds = [(low, high) for low in (False, True) for high in (False, True)]
+    found = [f(smelt.array(low), x, smelt.array(high)).tolist() for low, high in bounds]
+    assert found == [[False, False], [False, True], [False, False], [True, True]]
+
+
 def test_angles_of_complex_numbers() -> None:
     f = smelt.from_stablehlo("""func.func @main(%y: tensor<3xcomplex<f32>>, %x: tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>> {
       %0 = stablehlo.atan2 %y, %x : tensor<3xcomplex<f32>>

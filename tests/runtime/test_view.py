@@ -298,6 +298,27 @@ def shown_by(page: str, tmp_path) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize(
+    ("address", "tab"),
+    [("", "Stages"), ("#Kernels", "Kernels"), ("#Nothing", "Stages"), ("#%zz", "Stages"), ("#%", "Stages")],
+)
+def test_an_address_opens_a_tab(program, address, tab, tmp_path):
+    """Whatever stands behind the page's address: what names no tab, or is no text, opens the first."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no JavaScript engine here")
+    (script,) = re.findall(r"<script>(.*?)</script>", program.view(), re.DOTALL)
+    chosen = """
+    const pressed = [...nav.children].filter(b => b.attributes["aria-selected"] === "true").map(b => b.textContent);
+    console.log(JSON.stringify(pressed));
+    """
+    file, dom = tmp_path / "page.js", Path(__file__).with_name("dom.js").read_text()
+    file.write_text(f"{dom}\nlocation.hash = {json.dumps(address)};\n{script}\n{chosen}")
+    done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [tab]
+
+
 def test_what_is_shown_are_the_numbers_of_the_compiler(tmp_path):
     """Of a program with loops, and with products of several shapes, which are one op."""
 

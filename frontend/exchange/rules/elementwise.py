@@ -213,7 +213,10 @@ def _select(call: Call) -> array:
 
 @rule("stablehlo.clamp", elementwise=True)
 def _clamp(call: Call) -> array:
-    return apply("clamp", *call.operands)
+    if call.x.dtype is not dtypes.bool_:
+        return apply("clamp", *call.operands)
+    low, x, high = call.operands
+    return apply("minimum", apply("maximum", low, x), high)
 
 
 @rule("stablehlo.convert", "stablehlo.bitcast_convert", elementwise=True)
