@@ -3,17 +3,24 @@
    Threads wait for work together, for all programs and all callers of a process. A program gets those that have none,
    at most as many as it asks for: programs that run at the same time share the threads, and none waits for another.
    Members of a run have numbers from 0, the caller's, and may wait for each other. Who waits looks for a fraction of a
-   millisecond, and then sleeps. */
+   millisecond, and then sleeps: at once where a member that is waited for was last seen on the same processor, which it
+   cannot have while somebody looks. So a run whose members share a processor, as another process has the other ones,
+   goes from member to member and loses no time with looking. */
 
+#define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
 /* Nanoseconds for which who waits looks: as long as most kernels take. */
 #define LOOKS 150000
+/* Members on one processor look all the same once in so many nanoseconds: while two of them could run, the system may
+   move one; of those that run in turn it sees one. */
+#define LOOKS_AGAIN 3000000
 /* Members that one wakes: it takes some microseconds for each, and one that sleeps some tens until it runs. */
 #define WAKES 4
 #define MOST 256
@@ -31,6 +38,14 @@ typedef struct {
     pthread_cond_t wake;
 } Worker;
 
+/* A member of a run: the processor that it was last seen on, and the barrier that it has waited at there for longer
+   than a moment, by its phase; AWAY: it has not begun, or has ended. */
+typedef struct {
+    _Alignas(LINE) _Atomic int64_t seen;
+} Seat;
+
+#define AWAY -1
+
 /* A run of a program. It stays allocated, for a member that wakes others may be late. */
 struct run {
     void (*function)(void *);
@@ -43,7 +58,9 @@ struct run {
     _Atomic int sleepers;
     pthread_mutex_t mutex;
     pthread_cond_t moved; /* the phase, or to its end */
-    Run *next;            /* of those that are free */
+    _Atomic int64_t looks_again; /* when members on one processor look next */
+    Run *next; /* of those that are free */
+    Seat seats[MOST];
 };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
@@ -53,6 +70,7 @@ static Run *free_runs;
 
 static _Thread_local Run *own_run;
 static _Thread_local int own_number;
+static _Thread_local int own_processor; /* as its seat says */
 
 static inline void relax(void)
 {
@@ -70,14 +88,52 @@ static int64_t now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Look until a condition holds, for a while; whether it does. */
-#define LOOK(condition)                                                                                                \
+/* The processor that the caller runs on; negative: the system does not say. */
+static inline int processor(void)
+{
+#ifdef __linux__
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+/* Say where the calling member of a run is. */
+static void sit(Run *run, int number, unsigned phase)
+{
+    int on = own_processor = processor();
+    int64_t seen = on < 0 ? AWAY : (int64_t)phase << 32 | on;
+    atomic_store_explicit(&run->seats[number].seen, seen, memory_order_relaxed);
+}
+
+/* Whether a member that does not wait at the barrier of a phase was last seen on the caller's processor. The caller
+   waits there. */
+static int is_in_the_way(Run *run, int number, unsigned phase, int64_t time)
+{
+    sit(run, number, phase);
+    int on = own_processor;
+    for (int i = 0; on >= 0 && i < run->members; i++) {
+        int64_t seen = atomic_load_explicit(&run->seats[i].seen, memory_order_relaxed);
+        if (i != number && seen != AWAY && (int)(seen & 0x7fffffff) == on && (unsigned)(seen >> 32) != phase) {
+            if (time < atomic_load(&run->looks_again))
+                return 1;
+            atomic_store(&run->looks_again, time + LOOKS_AGAIN);
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Look until a condition holds, for a while, or not at all if it is in vain (at a `time`); whether it holds. */
+#define LOOK(condition, in_vain)                                                                                       \
     ({                                                                                                                 \
         int found = 0;                                                                                                 \
         for (int64_t end = 0; !(found = (condition));) {                                                               \
             for (int i = 0; i < 32 && !(condition); i++)                                                               \
                 relax();                                                                                               \
             int64_t time = now();                                                                                      \
+            if (!end && (in_vain))                                                                                     \
+                break;                                                                                                 \
             if (!end)                                                                                                  \
                 end = time + LOOKS;                                                                                    \
             else if (time > end)                                                                                       \
@@ -87,8 +143,8 @@ static int64_t now(void)
     })
 
 /* Wait until a condition holds that another thread makes true before it calls `moved`. */
-#define WAIT(run, condition)                                                                                           \
-    if (!LOOK(condition)) {                                                                                            \
+#define WAIT(run, condition, in_vain)                                                                                  \
+    if (!LOOK(condition, in_vain)) {                                                                                   \
         pthread_mutex_lock(&(run)->mutex);                                                                             \
         atomic_fetch_add(&(run)->sleepers, 1);                                                                         \
         while (!(condition))                                                                                           \
@@ -124,16 +180,22 @@ static void work(Run *run, int number)
     Run *outer_run = own_run;
     int outer_number = own_number;
     own_run = run, own_number = number;
+    sit(run, number, atomic_load(&run->phase) - 1);
     wake_others(run, number);
     run->function(run->table);
-    own_run = outer_run, own_number = outer_number;
+    own_run = outer_run, own_number = outer_number, own_processor = AWAY;
+}
+
+static void leave(Run *run, int number)
+{
+    atomic_store_explicit(&run->seats[number].seen, AWAY, memory_order_relaxed);
 }
 
 static void *worker_main(void *argument)
 {
     Worker *w = argument;
-    for (;;) {
-        if (!LOOK(atomic_load(&w->run) != NULL)) {
+    for (int looks = 1;;) {
+        if (!looks || !LOOK(atomic_load(&w->run) != NULL, 0)) {
             pthread_mutex_lock(&w->mutex);
             atomic_store(&w->sleeps, 1);
             while (atomic_load(&w->run) == NULL)
@@ -143,6 +205,9 @@ static void *worker_main(void *argument)
         }
         Run *run = atomic_load(&w->run);
         work(run, w->number);
+        /* The caller goes on as soon as all have ended: at the next barrier nobody waits yet. */
+        looks = !is_in_the_way(run, w->number, atomic_load(&run->phase) + 1, now());
+        leave(run, w->number);
         atomic_store(&w->run, NULL); /* before the run can end: the next one finds it without work */
         if (atomic_fetch_sub(&run->left, 1) == 1)
             moved(run);
@@ -188,6 +253,8 @@ static Run *free_run(void)
     memset(run, 0, sizeof(Run));
     pthread_mutex_init(&run->mutex, NULL);
     pthread_cond_init(&run->moved, NULL);
+    for (int i = 0; i < MOST; i++)
+        leave(run, i);
     return run;
 }
 
@@ -223,7 +290,8 @@ static void run_by_team(void (*function)(void *), void *table, unsigned wanted)
     }
     pthread_mutex_unlock(&guard);
     work(run, 0);
-    WAIT(run, atomic_load(&run->left) == 0);
+    WAIT(run, atomic_load(&run->left) == 0, is_in_the_way(run, 0, atomic_load(&run->phase), time));
+    leave(run, 0);
     pthread_mutex_lock(&guard);
     run->next = free_runs;
     free_runs = run;
@@ -237,12 +305,14 @@ static void barrier(void)
     if (run == NULL || run->members == 1)
         return;
     unsigned phase = atomic_load(&run->phase);
+    if (own_processor != processor())
+        sit(run, own_number, phase - 1);
     if (atomic_fetch_add(&run->arrived, 1) + 1 == run->members) {
         atomic_store(&run->arrived, 0);
         atomic_store(&run->phase, phase + 1);
         moved(run);
     } else {
-        WAIT(run, atomic_load(&run->phase) != phase);
+        WAIT(run, atomic_load(&run->phase) != phase, is_in_the_way(run, own_number, phase, time));
     }
 }
 

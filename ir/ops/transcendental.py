@@ -392,7 +392,7 @@ class Erfinv(Elementwise, name="erfinv"):
     accepts = dtypes.FLOATS
     jumps = True
     flops = 40.0
-    rule_flops = 330.0
+    rule_flops = 25.0  # of float32
     usual = dtypes.FLOATS
 
     @silent

@@ -39,11 +39,24 @@ def test_the_ends() -> None:
         found = erf_array(np.array([np.inf, -np.inf, 1e200, -0.0, np.nan]))
         np.testing.assert_array_equal(found, [1, -1, 1, -0.0, np.nan])
         assert np.signbit(found[3])
-        found = erfinv_array(np.array([1, -1, 1.5, np.nan, -0.0]))
-        np.testing.assert_array_equal(found, [np.inf, -np.inf, np.nan, np.nan, -0.0])
-        assert np.signbit(found[4])
+        for dtype in (np.float64, np.float32):
+            found = erfinv_array(np.array([1, -1, 1.5, np.nan, -0.0], dtype))
+            np.testing.assert_array_equal(found, [np.inf, -np.inf, np.nan, np.nan, -0.0])
+            assert np.signbit(found[4])
     for shape in ((), (0, 3), (2, 0), (3, 4)):
-        assert erf_array(np.zeros(shape, np.float32)).shape == erfinv_array(np.zeros(shape)).shape == shape
+        for dtype in (np.float64, np.float32):
+            assert erf_array(np.zeros(shape, dtype)).shape == erfinv_array(np.zeros(shape, dtype)).shape == shape
+
+
+def test_the_inverse_for_float32_is_that_for_float64() -> None:
+    """Also next to 1 and where the polynomials meet, element by element too."""
+    near = np.float32(1) - np.float32(2.0**-24) * np.arange(1, 3000, dtype=np.float32)
+    meet = np.float32(np.sqrt(1 - np.exp(-5))) + np.float32(2.0**-23) * np.arange(-200, 200, dtype=np.float32)
+    x = np.concatenate([near, meet, -near, np.linspace(-0.999, 0.999, 5001, dtype=np.float32)]).astype(np.float32)
+    have, exact = erfinv_array(x), erfinv_array(x.astype(np.float64))
+    assert have.dtype == np.float32
+    assert np.max(np.abs(have - exact) / np.spacing(np.abs(exact).astype(np.float32))) < 0.51
+    assert [float(erfinv_array(v)) for v in x[::97]] == have[::97].tolist()
 
 
 def test_a_part_of_an_array_has_the_values_of_the_whole() -> None:
