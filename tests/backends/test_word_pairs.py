@@ -56,7 +56,7 @@ def _uses_pairs(f: Any, *arguments: smelt.array) -> bool:
 @pytest.mark.parametrize("rows", range(1, 10))
 @pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
 def test_formats(mode: str, group: int, bits: int, rows: int) -> None:
-    columns, depth = (5, 9, 67, 130)[rows % 4], (512, 1536, 2560)[rows % 3]
+    columns, depth = (11, 9, 67, 130)[rows % 4], (512, 1536, 2560)[rows % 3]
     x, packed = _given(rows, rows, columns, depth, mode, group, bits)
     f = _product(mode, group, bits)
     _agree(f(x, *packed), x, _plain(packed, mode, group, bits))
