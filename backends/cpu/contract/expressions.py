@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from smelt.backends.contraction import Product
 from smelt.backends.lowering import Fused
@@ -33,6 +34,9 @@ from .factors import Factors, is_not_finite
 from .grouped import Grouped, GroupedOffsets
 from .octets import provide_octets
 from .tiles import LINE_BYTES, Sides, TiledKernel, can_emit, has_wide_registers, lanes_of, pitch_of, step_of
+from .word_pairs import Code, WordPairs, suits_word_pairs
+
+Result = TypeVar("Result")
 
 #: Rows of a block. Several blocks unpack numbers in words anew, which takes less than to bring them into a tile; with
 #: more rows than this a tile is better: where registers are wide and hold the sums of many rows, or are not.
@@ -63,25 +67,36 @@ def suits_expressions(sides: Sides) -> bool:
 
 def build_expressions(module: KernelModule, name: str, product: Product) -> ScheduledKernel:
     """The kernel of a product with few rows and computed columns; see `suits_expressions`."""
-    return _Expressions(module, name, product).build()
+    return _Expressions(module, name, product, _is_paired(product)).build()
 
 
-def _at_once(rows: int, columns: int) -> tuple[int, int]:
+def _is_paired(product: Product) -> bool:
+    """Whether numbers of words are multiplied in pairs."""
+    sides, found = Sides.of(product), list[bool]()
+    cut = DepthLanes.of(sides.column_operand, product.depth, lanes_of(product.dtype))
+    if cut is None or not suits_word_pairs(product, sides, cut):
+        return False
+    can_emit(lambda module: found.append(_Expressions(module, "trial", product, True).trial()))
+    return found == [True]
+
+
+def _at_once(rows: int, columns: int, paired: bool) -> tuple[int, int]:
     """Rows and columns whose sums are in registers."""
     most = 4 if has_wide_registers() else 2
-    height = -(-rows // -(-rows // (2 * most)))  # of about the same size
+    tallest = FACTORED_ROWS if paired else 2 * most
+    height = -(-rows // -(-rows // tallest))  # of about the same size
     return height, min(most, max(1, most * most // height), columns)
 
 
 class _Expressions(TiledKernel):
-    def __init__(self, module: KernelModule, name: str, product: Product):
+    def __init__(self, module: KernelModule, name: str, product: Product, paired: bool = False):
         super().__init__(module, name, product)
         k, sides = self.k, self.sides
         depth = DepthLanes.of(sides.column_operand, product.depth, self.lanes)
         assert depth is not None
         self.cut = depth
         provide_octets(k, product, sides.column_operand)
-        self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent)
+        self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent, paired)
         self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
         *outer, self.column = sides.merged(sides.columns)
         self.batch += outer  # as of experts, each with its own columns
@@ -104,6 +119,9 @@ class _Expressions(TiledKernel):
         self.tall = tall
         few = depth.vectors > 1 and self.height <= FACTORED_ROWS
         self.factors = Factors.of(product, sides.column_operand, depth.inside) if few else None
+        self.pairs: WordPairs | None = None
+        if paired and self.factors is not None:
+            self.pairs = WordPairs.of(k, product, sides, depth, self.factors)
         self.grouped: Grouped | None = None
         self.offsets: GroupedOffsets | None = None
         if self.factors is not None and self.depth.count == 1:
@@ -113,18 +131,25 @@ class _Expressions(TiledKernel):
         if self.factors is not None and self.factors.has_offset:  # sums of a row's elements that meet one word
             self.met = k.scratch(tall * self.line // depth.vectors + self.lanes, dtype)
 
-    def trial(self) -> None:
-        """One vector of a column, wherever it is."""
+    def trial(self) -> bool:
+        """One vector of a column, wherever it is; whether its elements are multiplied in pairs."""
         self._find_shifts()
         self.k.emit("func.return", [], [])
+        return self.pairs is not None
 
     def _find_shifts(self) -> None:
         """By which powers of two the elements of a word are too large; nothing is made of what is computed for that."""
         k, zero = self.k, self.k.const(0, INDEX)
         for loop in (*self.batch, self.column, *(loop for loop, _ in self.cut.loops)):
             k.bind(loop, zero)
-        self.shifts = list[int]()
-        self.cut.each_inside(k, lambda n: self.shifts.append(self._column(zero)[1]))
+        if (pairs := self.pairs) is not None:
+            codes = list[Code | None]()
+            self.cut.each_inside(k, lambda n: codes.append(self._of_column(zero, pairs.code)))
+            self.pairs = pairs if pairs.suits(codes) else None
+        self.shifts = [0] * self.cut.vectors
+        if self.pairs is None:
+            self.shifts.clear()
+            self.cut.each_inside(k, lambda n: self.shifts.append(self._column(zero)[1]))
 
     def each_unit(self) -> None:
         k = self.k
@@ -141,19 +166,22 @@ class _Expressions(TiledKernel):
             return
 
         def again() -> None:
-            saved = self.factors, self.keeps_rows
-            self.factors, self.keeps_rows = None, False
+            saved = self.factors, self.pairs, self.keeps_rows
+            self.factors, self.pairs, self.keeps_rows = None, None, False
             with k.rolled():
                 self._multiply(rows, columns)
-                self.factors, self.keeps_rows = saved
+                self.factors, self.pairs, self.keeps_rows = saved
                 if self.keeps_rows:
                     self.fill_rows(rows)
 
-        k.when(is_not_finite(k, self.sums, tall * self.pitch, self.lanes), again)
+        unusable = is_not_finite(k, self.sums, tall * self.pitch, self.lanes)
+        k.when(unusable if self.pairs is None else unusable | self.pairs.has_small(), again)
 
     def _multiply(self, rows: Bounds, columns: Bounds) -> None:
         k, zero = self.k, self.k.const(0, INDEX)
         self.start_sums(k.const(self.tall, INDEX))
+        if self.pairs is not None and not self.keeps_rows:
+            self.pairs.start()
 
         def block(depth: Bounds) -> None:
             if not self.keeps_rows:
@@ -169,6 +197,8 @@ class _Expressions(TiledKernel):
         self.depth.run(k, block)
 
     def fill_rows(self, rows: Bounds) -> None:
+        if self.pairs is not None:
+            self.pairs.start()
         self._fill(rows, self.depth.whole(self.k))
 
     def _fill(self, rows: Bounds, depth: Bounds) -> None:
@@ -204,7 +234,7 @@ class _Expressions(TiledKernel):
         with k.vectors(cut.count):
             parts = [k.load_vector(self.stage, place) for place in places]
             parts = k.dealt(parts) if self.deals else parts
-            for n, x in enumerate(parts):
+            for n, x in enumerate(parts if self.pairs is None else self.pairs.row(parts)):
                 less = self._most_shift - self.shifts[n] if self.factors is not None else 0
                 k.store_vector(x * 2.0**less if less else x, self.a, at + places[n])
         return parts
@@ -249,12 +279,18 @@ class _Expressions(TiledKernel):
                 sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
             def element(n: int) -> None:
+                if self.pairs is not None and n >= self.pairs.half:
+                    return
                 here = at + n * self.cut.count
-                right = [self._column(j)[0] for j in columns]
+                if self.pairs is None:
+                    right = [self._column(j)[0] for j in columns]
+                else:
+                    right = [self._of_column(j, self.pairs.column) for j in columns]
+                multiply = functools.partial(self.sides.accumulate, k) if self.pairs is None else self.pairs.accumulate
                 with k.vectors(self.cut.count):
                     left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]
                     for p, (i, j) in enumerate(pairs):
-                        sums[p] = self.sides.accumulate(k, sums[p], left[i], right[j])
+                        sums[p] = multiply(sums[p], left[i], right[j])
 
             self.cut.each_inside(k, element)
             return sums if self.factors is None else self._with_factors(self.factors, r, columns, at, sums, before)
@@ -341,6 +377,12 @@ class _Expressions(TiledKernel):
 
     def _column(self, at: Scalar) -> tuple[Scalar, int]:
         """A vector of elements of a column, or of what differs in them and by which power of two it is too large."""
-        k, operand = self.k, self.sides.column_operand
-        with k.at_position(self.column, at), self.cut.vector(k):
-            return self.factors.core(k) if self.factors else (k.value(operand.value, operand.access.place), 0)
+        k, operand, factors = self.k, self.sides.column_operand, self.factors
+        if factors is not None:
+            return self._of_column(at, lambda: factors.core(k))
+        return self._of_column(at, lambda: (k.value(operand.value, operand.access.place), 0))
+
+    def _of_column(self, at: Scalar, what: Callable[[], Result]) -> Result:
+        """What is computed where the loops stand, in a column, of as many lanes as words."""
+        with self.k.at_position(self.column, at), self.cut.vector(self.k):
+            return what()

@@ -62,8 +62,8 @@ class Table:
         period = code.most + 1
         if ENTRIES % period == 0:
             entries, at = np.resize(entries[:period], ENTRIES), made_from(at, "arith.andi", at.type) or at
-        table = _held(k, entries.astype(dtype.numpy), kind)
-        return Scalar(k, _called(k, "permvar.sf.512", kind, table, at), dtype)
+        table = held(k, entries.astype(dtype.numpy), kind)
+        return Scalar(k, called(k, "permvar.sf.512", kind, table, at), dtype)
 
     def _by_bytes(self, k: CpuKernel, code: Any, kind: Any, dtype: DType) -> Scalar | None:
         """The same for codes that are bytes of words, of entries that are two bytes and a sign."""
@@ -75,8 +75,8 @@ class Table:
             return None
         octets = mlir.ir.VectorType.get([REGISTER], mlir.ir.IntegerType.get_signless(8, k.context), loc=k.location)
         at = k.emit("vector.bitcast", [word], [octets]).result
-        tables = [[_held(k, x, octets) for x in np.split(half, 2)] for half in halves]
-        low, high = (_called(k, "vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
+        tables = [[held(k, x, octets) for x in np.split(half, 2)] for half in halves]
+        low, high = (called(k, "vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
         is_odd, is_upper = places // 8 % 2, places >= 16
         with k.vectors(REGISTER // 2):  # an entry is half a word: of even bytes, or of odd ones
             at, low, high = (k.bits(x, dtypes.uint16) for x in (at, low, high))
@@ -99,7 +99,7 @@ class Table:
         return (words >> 16 & 0xFF).astype(np.uint8), (words >> 24).astype(np.uint8)
 
 
-def _held(k: CpuKernel, numbers: np.ndarray, kind: Any) -> Any:
+def held(k: CpuKernel, numbers: np.ndarray, kind: Any) -> Any:
     """A vector of numbers, made once."""
     dense = mlir.ir.DenseElementsAttr.get(numbers, type=kind, context=k.context)
     saved, k.ip = k.ip, mlir.ir.InsertionPoint.at_block_begin(k.entry)
@@ -108,7 +108,7 @@ def _held(k: CpuKernel, numbers: np.ndarray, kind: Any) -> Any:
     return found
 
 
-def _called(k: CpuKernel, name: str, kind: Any, *operands: Any) -> Any:
+def called(k: CpuKernel, name: str, kind: Any, *operands: Any) -> Any:
     """What an instruction of AVX-512 makes of some vectors."""
     k.context.get_dialect_descriptor("llvm")  # loads it
     return k.emit(

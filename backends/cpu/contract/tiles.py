@@ -91,7 +91,7 @@ def runs_along(index: Index, loops: Sequence[Fused]) -> bool:
     return index.coefficient(Atom("var", (name,), 0, extent - 1)) == 1
 
 
-def can_emit(trial: Callable[[KernelModule], None]) -> bool:
+def can_emit(trial: Callable[[KernelModule], object]) -> bool:
     """Whether a part of a kernel can be made: it is, for nobody, since some ops cannot be computed in vectors."""
     module = KernelModule()
     try:

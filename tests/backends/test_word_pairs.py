@@ -1,0 +1,143 @@
+"""Packed numbers beside bfloat16 in pairs: values beside float64, tiny elements, what is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.cpu.contract import word_pairs
+from smelt.backends.cpu.contract.pairs import has_bfloat16_pairs
+from smelt.ir.settings import override
+
+from .test_expressions import _agree
+
+FORMATS = [("affine", group, bits) for bits in (1, 2, 4) for group in (32, 64, 128)]
+FORMATS += [("mxfp4", 32, 4), ("nvfp4", 16, 4)]
+INSTRUCTION = "avx512bf16.dpbf16ps"
+
+
+@pytest.fixture(autouse=True)
+def checked() -> Iterator[None]:
+    """For places outside of arrays."""
+    with override(check=True):
+        yield
+
+
+def _product(mode: str, group: int, bits: int) -> Callable[..., smelt.array]:
+    """Of float32, of which rows are arrays of bfloat16."""
+
+    def product(x: smelt.array, w: smelt.array, scales: smelt.array, *biases: smelt.array) -> smelt.array:
+        x = x.astype(smelt.float32)
+        return smelt.quantized_matmul(x, w, scales, *(biases or [None]), True, group, bits, mode)
+
+    return smelt.compile(product)
+
+
+def _given(seed: int, rows: int, columns: int, depth: int, *form: Any) -> tuple[smelt.array, list[smelt.array]]:
+    random, (mode, group, bits) = np.random.default_rng(seed), form
+    w = smelt.array(random.standard_normal((columns, depth)).astype(np.float32))
+    x = smelt.array(random.standard_normal((rows, depth)).astype(np.float32)).astype(smelt.bfloat16)
+    return x, list(smelt.quantize(w, group, bits, mode))
+
+
+def _plain(packed: list[smelt.array], mode: str, group: int, bits: int) -> smelt.array:
+    return smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
+
+
+def _uses_pairs(f: Any, *arguments: smelt.array) -> bool:
+    return INSTRUCTION in f.trace(*arguments).lower().compile().as_text("kernel")
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("rows", range(1, 10))
+@pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
+def test_formats(mode: str, group: int, bits: int, rows: int) -> None:
+    columns, depth = (11, 9, 67, 130)[rows % 4], (512, 1536, 2560)[rows % 3]
+    x, packed = _given(rows, rows, columns, depth, mode, group, bits)
+    f = _product(mode, group, bits)
+    _agree(f(x, *packed), x, _plain(packed, mode, group, bits))
+    assert _uses_pairs(f, x, *packed) is has_bfloat16_pairs()
+
+
+@pytest.mark.parametrize("rows", [17, 33, 64])
+@pytest.mark.parametrize("form", [("affine", 64, 4), ("mxfp4", 32, 4)])
+def test_many_rows(form: tuple[str, int, int], rows: int) -> None:
+    x, packed = _given(rows, rows, 67, 1024, *form)
+    _agree(_product(*form)(x, *packed), x, _plain(packed, *form))
+
+
+@pytest.mark.parametrize("bits", [3, 5, 6, 8])
+def test_numbers_that_lie_otherwise(bits: int) -> None:
+    x, packed = _given(bits, 3, 67, 512, "affine", 64, bits)
+    f = _product("affine", 64, bits)
+    _agree(f(x, *packed), x, _plain(packed, "affine", 64, bits))
+    assert not _uses_pairs(f, x, *packed)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_elements_that_are_no_bfloat16(dtype: str) -> None:
+    x, packed = _given(1, 3, 67, 512, "affine", 64, 4)
+    x, f = x.astype(getattr(smelt, dtype)), _product("affine", 64, 4)
+    _agree(f(x, *packed), x, _plain(packed, "affine", 64, 4))
+    assert not _uses_pairs(f, x, *packed)
+
+
+def test_without_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_pairs, "has_bfloat16_pairs", lambda: False)
+    x, packed = _given(2, 5, 67, 512, "affine", 64, 4)
+    f = _product("affine", 64, 4)
+    _agree(f(x, *packed), x, _plain(packed, "affine", 64, 4))
+    assert not _uses_pairs(f, x, *packed)
+
+
+@pytest.mark.parametrize("least", [2.0**-133, 2.0**-126, 2.0**-118, 2.0**-102, 2.0**-90])
+@pytest.mark.parametrize(("rows", "depth"), [(1, 512), (3, 512), (8, 32768)])
+@pytest.mark.parametrize("form", [("affine", 64, 4), ("mxfp4", 32, 4)])
+def test_tiny_elements_count(form: tuple[str, int, int], rows: int, depth: int, least: float) -> None:
+    """Subnormal ones, and those whose products would be; in the first of several blocks of the depth, too."""
+    x, packed = _given(3, rows, 9, depth, *form)
+    tiny = np.zeros((rows, depth), np.float32)
+    tiny[:, 1:64] = np.sign(np.asarray(x.astype(smelt.float32)))[:, 1:64] * np.float32(least)
+    large = packed[1] * 2.0**60 if form[0] == "affine" else packed[1] + 60  # the sums are no smaller than can be told
+    packed = [packed[0], large, *(b * 2.0**60 for b in packed[2:])]
+    found = np.asarray(_product(*form)(smelt.array(tiny).astype(smelt.bfloat16), *packed), np.float64)
+    w = np.asarray(_plain(packed, *form), np.float64)
+    np.testing.assert_allclose(found, tiny.astype(np.float64) @ w.T, 0, 1e-6 * least * np.abs(w[:, :64]).sum(1).max())
+
+
+@pytest.mark.parametrize("what", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("where", ["x", "scales", "biases"])
+@pytest.mark.parametrize("rows", [1, 6])
+def test_what_is_not_finite(where: str, what: float, rows: int) -> None:
+    form = "affine", 64, 4
+    x, packed = _given(4, rows, 9, 512, *form)
+    if where == "x":
+        x[rows - 1, 70] = what
+    else:
+        packed[1 if where == "scales" else 2][3, 2] = what
+    with np.errstate(invalid="ignore"):
+        wanted = np.asarray(x.astype(smelt.float32)) @ np.asarray(_plain(packed, *form)).T
+    found = np.asarray(_product(*form)(x, *packed))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("form", [("affine", 64, 4), ("nvfp4", 16, 4)])
+def test_chosen_matrices(form: tuple[str, int, int]) -> None:
+    """Of a mixture of experts, on several threads."""
+    mode, group, bits = form
+    random, at = np.random.default_rng(5), smelt.array([2, 0, 2, 1, 1])
+    w = smelt.array(random.standard_normal((3, 67, 512)).astype(np.float32))
+    x = smelt.array(random.standard_normal((5, 2, 512)).astype(np.float32)).astype(smelt.bfloat16)
+    packed = list(smelt.quantize(w, group, bits, mode))
+
+    def product(x: smelt.array, at: smelt.array, w: smelt.array, s: smelt.array, *b: smelt.array) -> smelt.array:
+        left, b = x.astype(smelt.float32), b or (None,)
+        return smelt.gather_qmm(left, w, s, *b, rhs_indices=at, group_size=group, bits=bits, mode=mode)
+
+    with override(num_threads=2):
+        _agree(smelt.compile(product)(x, at, *packed), x, _plain(packed, *form)[at])
