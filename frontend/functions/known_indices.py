@@ -53,7 +53,7 @@ def outside(index: array, extent: int, least: int) -> int | None:
     if int(_MAXIMUM(host.view(unsigned), None)) < extent:  # as unsigned, negative ones are large
         return None
     for node in reversed(above):
-        host = cast(Op, node.op).reference(host, **node.attrs)
+        host = cast(np.ndarray, cast(Op, node.op).reference(host, **node.attrs))
     if not host.size or (least <= int(host.min()) and int(host.max()) < extent):
         return None
     return int(host[(host < least) | (host >= extent)].reshape(-1)[0])
