@@ -32,7 +32,7 @@ def check_chosen(name: str, place: int) -> Callable[[tuple, dict[str, Any]], Non
             x = args[i] if len(args) > i else None
             if isinstance(at, array) and isinstance(x, array) and at.aval.dtype.is_integer:
                 count = math.prod(x.aval.shape[:-2])
-                if (bad := outside(at, count, -count)) is not None:
+                if count and (bad := outside(at, count, -count)) is not None:
                     message = f"smelt.{name}: {which} has {bad}, of {count} matrices; {x.aval}"
                     raise IndexOutOfRangeError(at_user_line(message))
 
