@@ -79,6 +79,11 @@ def main():
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--letters", type=int, default=400, help="how many to write at the end")
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
+    if options.dims % 4:
+        parser.error("--dims must be a multiple of 4, the number of heads")
 
     group = smelt.distributed.init()  # of one process, where nothing was launched
     show = print if group.rank() == 0 else (lambda *_, **__: None)
@@ -94,9 +99,8 @@ def main():
     show(f"{len(data):,} letters, {len(letters)} different ones; {count:,} parameters")
 
     warm = max(1, options.steps // 20)
-    rate = optimizers.join_schedules(
-        [optimizers.linear_schedule(0.0, 2e-3, warm), optimizers.cosine_decay(2e-3, options.steps - warm)], [warm]
-    )
+    cooling = optimizers.cosine_decay(2e-3, max(1, options.steps - warm))
+    rate = optimizers.join_schedules([optimizers.linear_schedule(0.0, 2e-3, warm), cooling], [warm])
     optimizer = optimizers.AdamW(rate, betas=[0.9, 0.98], weight_decay=0.05)
     optimizer.init(model.trainable_parameters())
 

@@ -60,6 +60,9 @@ def main():
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
 
     points, truth, seen = observed(options.points)
     x, y = smelt.array(points, smelt.float64), smelt.array(seen, smelt.float64)

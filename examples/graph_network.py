@@ -54,6 +54,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, default=200)
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
 
     smelt.random.seed(0)
     pairs = [(a, b) for a, others in FRIENDS.items() for b in others]

@@ -7,6 +7,7 @@ with the names of the parameters here; ``--save`` writes one. Run it: ``python e
 from __future__ import annotations
 
 import argparse
+import math
 import time
 
 import numpy as np
@@ -106,7 +107,7 @@ def main():
     parser.add_argument("--dims", type=int, default=512)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--vocabulary", type=int, default=8192)
-    parser.add_argument("--bits", type=int, default=0, help="pack the weights: 2, 3, 4, 5, 6 or 8 bits")
+    parser.add_argument("--bits", type=int, choices=[2, 3, 4, 5, 6, 8], help="pack the weights in so many bits")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--prompt", type=int, default=64, help="how many tokens to begin with")
     parser.add_argument("--tokens", type=int, default=128, help="how many to write")
@@ -118,6 +119,11 @@ def main():
     parser.add_argument("--top-p", type=float, default=0.95, help="of the fewest that are so likely together")
     parser.add_argument("--repetition", type=float, default=1.1, help="how much less likely what has been there is")
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name.replace('_', '-')} must be at least 1")
+    if not 0 <= options.temperature < math.inf or not 0 < options.repetition < math.inf or not 0 < options.top_p <= 1:
+        parser.error("--temperature must not be negative, --repetition above 0, --top-p above 0 and at most 1")
     if options.dims < 64 or options.dims % 64:
         parser.error("--dims is a multiple of 64, the size of a head")
 
@@ -165,7 +171,8 @@ def main():
         times.append(time.perf_counter() - start)
         written.append(token)
     print("first sequence:", *smelt.concatenate(written, axis=1)[0].tolist()[:16], "...")
-    print(f"first token {times[0]:.2f} s, then {options.batch / np.median(times):.1f} tokens per second")
+    if times:
+        print(f"first token {times[0]:.2f} s, then {options.batch / np.median(times):.1f} tokens per second")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,11 @@ def main():
     parser.add_argument("--noise", type=float, default=1.1, help="deviation of the noise, as a part of the norm kept")
     parser.add_argument("--norm", type=float, default=1.0, help="the norm that a gradient keeps at most")
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
+        if isinstance(number, float) and not 0 < number < math.inf:
+            parser.error(f"--{name} must be a number above 0")
 
     from sklearn.datasets import load_digits
 

@@ -39,6 +39,9 @@ def main():
     parser.add_argument("--length", type=int, default=12)
     parser.add_argument("--device", default=None, help="cpu, metal, metal:sim, cuda, ...")
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
     if options.device:
         smelt.set_default_device(options.device)
     torch.manual_seed(0)

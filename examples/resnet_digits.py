@@ -71,10 +71,15 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=32)
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
 
     smelt.random.seed(0)
     (images, labels), (test_images, test_labels) = load()
     each = len(labels) // options.batch
+    if not each:
+        parser.error(f"--batch must be at most {len(labels)}, the number of images")
     model = ResNet(options.width)
     optimizer = optimizers.AdamW(optimizers.cosine_decay(4e-3, options.epochs * each), weight_decay=0.02)
     optimizer.init(model.trainable_parameters())

@@ -46,6 +46,9 @@ def main():
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--hidden", type=int, default=64)
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
 
     smelt.random.seed(0)
     rng = np.random.default_rng(0)

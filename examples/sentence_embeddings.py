@@ -103,6 +103,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=5, help="how many times to measure")
     options = parser.parse_args()
+    for name, number in vars(options).items():
+        if isinstance(number, int) and number < 1:
+            parser.error(f"--{name} must be at least 1")
 
     model, tokenizer = load()
     tokens, present = (smelt.array(x) for x in encoded(tokenizer, SENTENCES))

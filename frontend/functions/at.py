@@ -20,6 +20,7 @@ from ..lazy.arrays import ArrayLike, array, broadcast_to_shape, convert, emit_el
 from ..lazy.movement import filled, select, to_shape
 from ..lazy.signatures import Index
 from .indexing import entries_of, index_entry, mask_of, plan_of, read, wrapped_once
+from .known_indices import check_index
 from .updating import updated, value_for
 
 __all__: list[str] = []
@@ -119,6 +120,8 @@ class ArrayAt:
         if self._index is None:
             raise IndexOutOfRangeError(at_user_line("smelt: x.at needs an index: x.at[index].add(value)"))
         index: Any = self._index[0]
+        if mode is None:
+            check_index(self._array, index)
         if mode is None or word("array.at", "mode", mode, *_MODES) == "promise_in_bounds":
             return index
         return _within(self._array, index, "drop" if mode == "fill" else mode)[0]
@@ -137,9 +140,9 @@ class ArrayAt:
         >>> smelt.array([1.0, 2.0]).at[[0, 5]].get(mode="fill")
         array([1, nan], dtype=float32)
         """
-        x, index = self._array, self._place(None)
         if mode is None and fill_value is not None:
             mode = "fill"
+        x, index = self._array, self._place(mode and "promise_in_bounds")
         if mode is None or word("array.at", "mode", mode, *_MODES) == "promise_in_bounds":
             return read(x, plan_of(x, index))
         index, inside, is_empty = _within(x, index, "clip" if mode == "clip" else "fill")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from ..lazy.streams import check_stream
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
+from .known_indices import check_along
 from .updating import fitted, value_for
 
 __all__ = [
@@ -44,7 +46,7 @@ def _index_array(name: str, indices: ArrayLike) -> Any:
     return found
 
 
-@remembered
+@partial(remembered, check=check_along(None, 2))
 def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
     """Elements of an axis (of the flattened array if None) at given indices.
 
@@ -86,7 +88,7 @@ def _grid(index: array, axis: int) -> list[array]:
     return of_one_dtype(index if i == axis else iota(index.shape, i) for i in range(index.ndim))
 
 
-@remembered
+@partial(remembered, check=check_along(-1, 2))
 def take_along_axis(
     a: ArrayLike, /, indices: ArrayLike, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
@@ -112,7 +114,7 @@ def take_along_axis(
     return to_shape(emit(ops["gather"], (x, *_grid(index, axis)), attrs), index.shape)
 
 
-@remembered
+@partial(remembered, check=check_along(None, 3))
 def put_along_axis(
     a: ArrayLike,
     /,

@@ -40,6 +40,7 @@ from ..lazy.graph import LEAF, leaf
 from ..lazy.host import plain
 from ..lazy.movement import broadcast_together, filled, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
+from .known_indices import check_index, out_of_range
 
 __all__: list[str] = []
 
@@ -209,9 +210,7 @@ def _set_slice(plan: Plan, axis: int, e: builtins.slice, extent: int) -> None:
 def _check_int(i: int, axis: int, x: array) -> int:
     d = x.aval.shape[axis]
     if not -d <= i < d:
-        raise IndexOutOfRangeError(
-            at_user_line(f"smelt: index {i} is out of range for axis {axis} with {d} elements; {x.aval}")
-        )
+        raise out_of_range(i, axis, x)
     return i + d if i < 0 else i
 
 
@@ -413,8 +412,8 @@ def getitem(x: array, index: Index, /) -> array:
     """``x[index]`` by NumPy's rules; negative indices count from the end.
 
     Raises:
-        IndexOutOfRangeError: an int, or a list or NumPy array of ints, outside of its axis. Entries of
-            smelt arrays are not known yet: those out of range read the nearest element.
+        IndexOutOfRangeError: an int outside of its axis, also in a list or an array whose values are there. Those of
+            arrays that are not computed yet read the nearest element.
         TraceError: a mask inside `compile` or `vmap`.
     """
     if type(index) in (list, np.ndarray) and x.ndim:  # its values are known now, and no part of a recipe
@@ -423,6 +422,7 @@ def getitem(x: array, index: Index, /) -> array:
             index = in_range(known, 0, x)
     elif isinstance(index, tuple):
         index = entries_of(index)
+    check_index(x, index)
     if isinstance(index, (array, np.ndarray)) and (found := _masked(x, index)) is not None:
         return found
     node, i = x._ref

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from smelt.ir.errors import DTypeError, IndexOutOfRangeError, ShapeError, at_user_line
 
@@ -10,13 +13,33 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .index_functions import take
+from .known_indices import outside
 from .linear import matmul
 from .shaping import reshape
 
 __all__ = ["gather_mm"]
 
 
-@remembered
+def check_chosen(name: str, place: int) -> Callable[[tuple, dict[str, Any]], None]:
+    """The check of products of chosen matrices: of arguments from number `place` on, those of each operand.
+
+    Arguments that do not fit are left to the function.
+    """
+
+    def check(args: tuple, named: dict[str, Any]) -> None:
+        for i, which in enumerate(("lhs_indices", "rhs_indices")):
+            at = args[place + i] if len(args) > place + i else named.get(which)
+            x = args[i] if len(args) > i else None
+            if isinstance(at, array) and isinstance(x, array) and at.aval.dtype.is_integer:
+                count = math.prod(x.aval.shape[:-2])
+                if count and (bad := outside(at, count, -count)) is not None:
+                    message = f"smelt.{name}: {which} has {bad}, of {count} matrices; {x.aval}"
+                    raise IndexOutOfRangeError(at_user_line(message))
+
+    return check
+
+
+@partial(remembered, check=check_chosen("gather_mm", 2))
 def gather_mm(
     a: ArrayLike,
     b: ArrayLike,
@@ -39,7 +62,7 @@ def gather_mm(
 
     Raises:
         ShapeError: `a` or `b` is no stack of matrices, or shapes do not fit. DTypeError: indices that are no integers.
-        IndexOutOfRangeError: there is no matrix to choose.
+        IndexOutOfRangeError: there is no matrix to choose, or not the one of an index that is there.
 
     >>> import smelt
     >>> experts = smelt.array([[[1.0], [1.0]], [[10.0], [10.0]]])
@@ -69,3 +92,4 @@ def _chosen(name: str, x: array, indices: ArrayLike | None) -> array:
     if at.size and not count:
         raise IndexOutOfRangeError(at_user_line(f"smelt.gather_mm: {name} choose from no matrices; {x.aval}"))
     return take(reshape(x, (count, *x.shape[-2:])), at, 0)
+

@@ -6,6 +6,7 @@ The formats are described in `quantization`.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from smelt.ir import dtypes
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
@@ -15,7 +16,7 @@ from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .index_functions import take
 from .linear import matmul
-from .mixtures import gather_mm
+from .mixtures import check_chosen, gather_mm
 from .quantization import Format, dequantized, format_of, quantize
 from .shaping import reshape, swapaxes
 
@@ -62,7 +63,7 @@ def quantized_matmul(
     return convert(matmul(left, swapaxes(right, -1, -2) if transpose else right), dtype)
 
 
-@remembered
+@partial(remembered, check=check_chosen("gather_qmm", 4))
 def gather_qmm(
     x: ArrayLike,
     w: ArrayLike,
@@ -155,7 +156,7 @@ def qqmm(
     return matmul(left, swapaxes(right, -1, -2))
 
 
-@remembered
+@partial(remembered, check=check_chosen("gather_qqmm", 3))
 def gather_qqmm(
     x: ArrayLike,
     w: ArrayLike,

@@ -42,6 +42,7 @@ from ..lazy.graph import GIVEN, LEAF, Node, state
 from ..lazy.movement import counting, filled, for_gather, padded, permuted, reversed_along, select, sliced, to_shape
 from ..lazy.signatures import Index
 from .indexing import Plan, entries_of, holds_array, of_one_dtype, plan_of, read
+from .known_indices import check_index
 
 __all__: list[str] = []
 
@@ -51,11 +52,13 @@ def setitem(x: array, index: Index, value: ArrayLike, /) -> None:
 
     Raises:
         ShapeError: a value that cannot be broadcast to the shape of ``x[index]``.
-        IndexOutOfRangeError: as in `getitem`. Entries of smelt arrays that are out of range write nothing.
+        IndexOutOfRangeError: as in `getitem`. Arrays that are not computed yet write nothing where they are out of
+            range.
         TraceError: an array from outside, in a branch or in the body of a loop.
     """
     check_update(x)
     index = entries_of(index)
+    check_index(x, index)
     if not _overwritten(x, index, value):
         x._ref = updated(x, index, value, "set")._ref
 

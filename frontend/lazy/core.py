@@ -441,7 +441,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _memories: WeakKeyDictionary[Callable[..., Any], Memory] = WeakKeyDictionary()
 
 
-def remembered(function: F, numbers: Iterable[type] = ()) -> F:
+def remembered(
+    function: F, numbers: Iterable[type] = (), check: Callable[[tuple, dict[str, Any]], None] | None = None
+) -> F:
     """A function of arrays and static arguments that makes nodes once for each of their types and values.
 
     It must depend on nothing else, on no value of an array, and change nothing. Arguments that are no part of a key,
@@ -450,12 +452,15 @@ def remembered(function: F, numbers: Iterable[type] = ()) -> F:
     Args:
         numbers: types of Python numbers that are operands of the function: what it makes of one depends on its type
             and on those of the arrays.
+        check: is told positional and named arguments of each call; it may raise for values that are there.
     """
     inner = keywords_explained(flags_checked(function))
     memory = Memory(inner, frozenset(numbers))
 
     @functools.wraps(inner)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if check is not None:
+            check(args, kwargs)
         return call(memory, args, kwargs)
 
     _memories[wrapped] = memory

@@ -77,8 +77,8 @@ def cross_entropy(
     Args:
         logits: any shape, floating point. targets: the shape of `logits` without `axis`, integers; or that of
             `logits`, probabilities; where these do not sum to 1, the loss is that of the logits without their maximum.
-            Numbers below 0 count from the last class; one that there is no class for, -100 say, is read as the nearest
-            one, so that a weight of 0 leaves it out, and raises with `SMELT_CHECK=1`.
+            Numbers below 0 count from the last class. What is to be left out, marked by -100 say, needs the number of
+            some class, and 0 among the weights: ``smelt.where(targets == -100, 0, targets)``.
         weights: for each loss, of its shape. label_smoothing: how much of the probability is spread over all classes.
 
     Returns:
@@ -86,6 +86,7 @@ def cross_entropy(
 
     Raises:
         ShapeError: shapes that do not fit. DTypeError: targets that are neither integers nor probabilities.
+        IndexOutOfRangeError: a number, in an array whose values are there, that there is no class for.
         AttributeValueError: `label_smoothing` outside [0, 1), an unknown `reduction`.
 
     >>> import smelt

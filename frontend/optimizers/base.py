@@ -241,15 +241,16 @@ class Optimizer:
             return parameter  # no gradient: a setting that stands among the parameters
         if not isinstance(parameter, array):
             raise self._misfit(what, path, f"is {kind_of(parameter)}, which has no gradient")
-        both = f"is {parameter.aval}, its gradient {gradient.aval}"
-        if gradient.shape != parameter.shape:
-            raise self._misfit(what, path, both, ShapeError)
-        if not gradient.dtype.is_inexact:
-            if parameter.dtype.is_inexact:
-                raise self._misfit(what, path, f"{both}, of integers", DTypeError)
+        given, own = gradient.aval, parameter.aval
+        if given is not own:
+            if given.shape != own.shape:
+                raise self._misfit(what, path, f"is {own}, its gradient {given}", ShapeError)
+            if own.dtype.is_inexact and not given.dtype.is_inexact:
+                raise self._misfit(what, path, f"is {own}, its gradient {given}, of integers", DTypeError)
+            if given.dtype.is_complex and not own.dtype.is_complex:
+                raise self._misfit(what, path, f"is {own}, its gradient {given}, of complex numbers", DTypeError)
+        if not given.dtype.is_inexact:
             return parameter  # positions, masks: no step leads anywhere
-        if gradient.dtype.is_complex and not parameter.dtype.is_complex:
-            raise self._misfit(what, path, f"{both}, of complex numbers", DTypeError)
         state = state if path else state.setdefault("parameters", {})  # one array: the dict has the step, too
         if not state:
             self.init_single(parameter, state)

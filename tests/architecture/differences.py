@@ -35,6 +35,7 @@ DIFFERENCES = [
     Difference("(mx.array([1, 2]) + np.array([0.5, 0.5])).dtype", "int32", "NumPy's arrays keep their dtype"),
     Difference("mx.array([1, 2]) == None", "TypeError", "as for any other object"),
     Difference("mx.array([1, 2, 3])[3]", "array(0, dtype=int32)", "MLX reads other memory"),
+    Difference("mx.array([1, 2, 3])[mx.array([3])][:0]", "array([], dtype=int32)", "also where an array says so"),
     Difference("mx.array([1, 2, 3])[[True, False, True]]", "ValueError", "masks select, as in NumPy"),
     Difference("mx.array(2**63)", "RuntimeError", "as in NumPy"),
     Difference("mx.array([-1.0]).astype(mx.uint8)", "array([255], dtype=uint8)", "the nearest, on all devices"),

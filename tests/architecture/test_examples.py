@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import runpy
 import shlex
@@ -47,6 +48,47 @@ def test_example_runs(path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+class Parsed(Exception):
+    """Instead of running an example with what its parser found."""
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_numbers_that_an_example_cannot_use_are_answered_by_its_parser(path, monkeypatch, capsys) -> None:
+    source = path.read_text(encoding="utf-8")
+    for package in NEEDED.get(path.stem, []):
+        pytest.importorskip(package)
+    if "ArgumentParser" not in source:
+        return
+    parsers = []
+
+    def parsed(self, *_) -> None:
+        parsers.append(self)
+        raise Parsed
+
+    with monkeypatch.context() as patch, pytest.raises(Parsed):
+        patch.setattr(argparse.ArgumentParser, "parse_args", parsed)
+        patch.setattr(sys, "argv", [path.name])
+        runpy.run_path(str(path), run_name="__main__")
+    numbers = [a for a in parsers[0]._actions if a.type in (int, float)]
+    for action in numbers:
+        flag = action.option_strings[0]
+        bad = ["-1", "many"] + (["0"] if action.type is int else ["nan", "inf"])
+        for value in bad:
+            monkeypatch.setattr(sys, "argv", [path.name, flag, value])
+            with pytest.raises(SystemExit) as stopped:
+                runpy.run_path(str(path), run_name="__main__")
+            assert stopped.value.code == 2
+            assert flag in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_one_step_and_one_token_are_enough() -> None:
+    for name, flags in {"char_gpt": "--steps 1 --letters 1", "llama": "--tokens 1 --prompt 1"}.items():
+        small = shlex.split(f"{SMALL[name]} {flags}")
+        command = [sys.executable, str(ROOT / f"examples/{name}.py"), *small]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_page_of_the_examples_lists_all() -> None:

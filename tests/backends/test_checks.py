@@ -166,9 +166,9 @@ def test_the_setting_chooses_another_program() -> None:
             for function in (compiled, lambda x, i: smelt.take(x, i, axis=0)):
                 if on:
                     with pytest.raises(IndexOutOfRangeError):
-                        smelt.eval(function(x, far))
+                        smelt.eval(function(x, far + 0))
                 else:
-                    assert function(x, far).tolist() == [[9.0, 10.0, 11.0]]
+                    assert function(x, far + 0).tolist() == [[9.0, 10.0, 11.0]]
 
 
 # Indices
@@ -214,7 +214,7 @@ def test_an_axis_of_one_element_has_one_index(small_work: int) -> None:
 def test_constant_indices_out_of_range_do_not_stop_a_compile() -> None:
     """They may stand where nothing is computed."""
     x = smelt.arange(5.0)
-    found = smelt.compile(lambda p, x: smelt.cond(p, lambda x: x[smelt.array([9])], lambda x: x[:1], x))
+    found = smelt.compile(lambda p, x: smelt.cond(p, lambda x: x[smelt.array([9]) + 0], lambda x: x[:1], x))
     assert found(smelt.array(False), x).tolist() == [0.0]
     with pytest.raises(IndexOutOfRangeError):
         smelt.eval(found(smelt.array(True), x))

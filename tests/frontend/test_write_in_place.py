@@ -324,5 +324,5 @@ def test_checked_updates_name_an_index_outside(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(updating, "NOTED", 1)
     x = large()
     with override(check=True), pytest.raises(IndexError, match="lies outside"):
-        x[smelt.array([3, 999])] = 1
+        x[smelt.array([3, 999]) + 0] = 1
         smelt.eval(x)

@@ -36,7 +36,11 @@ class Embedding(Module):
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}"
 
     def __call__(self, x: array) -> array:
-        """The vectors of integers of any shape, [*x.shape, dims]."""
+        """The vectors of integers of any shape, [*x.shape, dims].
+
+        Raises:
+            IndexOutOfRangeError: an integer, in an array whose values are there, that there is no vector for.
+        """
         return self["weight"][x]
 
     def as_linear(self, x: array) -> array:
