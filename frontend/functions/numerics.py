@@ -26,7 +26,7 @@ from ..lazy.arrays import (
     from_host,
 )
 from ..lazy.core import remembered
-from ..lazy.host import holds_arrays
+from ..lazy.host import check_depth, holds_arrays
 from ..lazy.movement import Axes, counting, filled, joined, many_axes, one_axis, piece, to_shape
 from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
@@ -78,6 +78,9 @@ def _points(name: str, ends: dict[str, Any], num: int, endpoint: bool, dtype: DT
 
 
 def _is_lazy(*ends: Any) -> bool:
+    for end in ends:
+        if isinstance(end, (list, tuple)):
+            check_depth(end)
     return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_arrays(v)) for v in ends)
 
 
@@ -110,7 +113,7 @@ def logspace(
     ends, target = ends_of("logspace", dtype, start, stop, base)
     shape = broadcast_shapes("logspace", *(x.shape for x in ends))
     first, last, root = (broadcast_to_shape(x, shape) for x in ends)
-    exponents = between("logspace", first, last, integer("logspace", "num", num, 0), endpoint, target)
+    exponents = between("logspace", [first, last], integer("logspace", "num", num, 0), endpoint, target)
     found = power(root, exponents)
     return convert(along(found, one_axis("logspace", axis, found.shape)), target)
 
@@ -148,7 +151,7 @@ def geomspace(
     if not _is_lazy(start, stop):
         return _points("geomspace", {"start": start, "stop": stop}, num, endpoint, dtype, axis)
     ends, target = ends_of("geomspace", dtype, start, stop)
-    t, first, last = steps("geomspace", *ends, integer("geomspace", "num", num, 0), endpoint, target)
+    t, first, last = steps("geomspace", ends, integer("geomspace", "num", num, 0), endpoint, target)
     found = first * exp(t * log(last / first))
     if endpoint and t.shape[0] > 1:
         found = where(t == 1, last, found)

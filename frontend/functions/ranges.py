@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,7 +170,7 @@ def linspace(
     if is_several(start) or is_several(stop):
         ends, target = ends_of("linspace", dtype, start, stop)
         _check_parts(target, any(end.dtype.is_complex for end in ends), start, stop)
-        found = between("linspace", *ends, count, endpoint, target)
+        found = between("linspace", ends, count, endpoint, target)
         return convert(along(found, one_axis("linspace", axis, found.shape)), target)
     first, last = _end("start", start), _end("stop", stop)
     by_parts = isinstance(first, complex) or isinstance(last, complex)
@@ -224,21 +224,23 @@ def _weighted(t: array, first: array, last: array) -> array:
     return emit_elementwise(ops["add"], low, high)
 
 
-def steps(name: str, first: array, last: array, count: int, endpoint: bool, target: DType) -> tuple[array, ...]:
+def steps(name: str, ends: Sequence[array], count: int, endpoint: bool, target: DType) -> tuple[array, array, array]:
     """Numbers from 0 to 1 along a new first axis of arrays of ends, and these, of its shape; in one dtype that has the
     digits of all of them."""
+    first, last = ends
     work = dtypes.to_float(dtypes.promote(first.dtype, last.dtype))
     work = dtypes.promote(work, target) if target.is_inexact else work
     work = dtypes.float32 if work.size == 2 else work
     shape = checked_shape(name, (count, *broadcast_shapes(name, first.shape, last.shape)))
     parts = max(count - 1 if endpoint else count, 1)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
-    return convert(t, work), *(broadcast_to_shape(convert(x, work), shape) for x in (first, last))
+    first, last = (broadcast_to_shape(convert(x, work), shape) for x in ends)
+    return convert(t, work), first, last
 
 
-def between(name: str, first: array, last: array, count: int, endpoint: bool, target: DType) -> array:
+def between(name: str, ends: Sequence[array], count: int, endpoint: bool, target: DType) -> array:
     """`linspace` of arrays along a new first axis, in a dtype for computing what is wanted in `target`."""
-    t, low, high = steps(name, first, last, count, endpoint, target)
+    t, low, high = steps(name, ends, count, endpoint, target)
     return low if count == 1 else _weighted(t, low, high)
 
 
