@@ -24,6 +24,7 @@ class HostLoops:
         write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
         arrange: copies an array into a contiguous one; see `arranged.c`.
         select: elements of one array or another, by a condition; see `selected.c`.
+        signs: of float32 or float64; see `selected.c`.
         shift_words: one word by each of a row of shifts, for many words; see `elements.c`.
         convert_halves: float16 or bfloat16 to float32, or back; see `halves.c`.
     """
@@ -40,6 +41,7 @@ class HostLoops:
     write_rows: Callable[..., None] | None = None
     arrange: Callable[[np.ndarray, np.ndarray], None] | None = None
     select: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None = None
+    signs: Callable[[np.ndarray, np.ndarray], None] | None = None
     shift_words: Callable[[np.ndarray, np.ndarray, np.ndarray], None] | None = None
     convert_halves: Callable[[np.ndarray, np.ndarray, bool], None] | None = None
 

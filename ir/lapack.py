@@ -250,6 +250,37 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     return out
 
 
+def least_squares(a: np.ndarray, b: np.ndarray, rtol: float) -> np.ndarray | None:
+    """x for which a·x - b is smallest, and of these the shortest, by a QR decomposition.
+
+    None also where a matrix may have another rank than its shape allows: where the norms of the triangle and of its
+    inverse do not rule out that a singular value is as small as `rtol` times the largest one.
+    """
+    lapack = _lapack(a, 1)
+    if lapack is None or a.dtype != b.dtype or not b.size or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return None
+    (m, n), k = a.shape[-2:], b.shape[-1]
+    least, most = min(m, n), max(m, n)
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = math.prod(lead)
+    # By columns: the matrix itself, or the adjoint of one with more columns than rows.
+    turned, job = contiguous(a.swapaxes(-1, -2)) if m >= n else a.conj(), b"N" if m >= n else b"C"
+    factors = np.array(np.broadcast_to(turned, (*lead, least, most)), order="C")
+    x = np.zeros((*lead, k, most), a.dtype)
+    x[..., :m] = b.swapaxes(-1, -2)
+    each, job = Each(factors.reshape(count, least, most)), job if lapack.is_complex or m >= n else b"T"
+    if not lapack.succeeds("gels", job, most, least, k, each, most, Each(x.reshape(count, k, most)), most, None):
+        return None
+    triangle = np.tril(factors[..., :least])
+    norms, whole = np.linalg.norm(triangle, axis=(-2, -1)), Each(triangle.reshape(count, least, least))
+    if not lapack.call("trtri", b"U", b"N", least, whole, least, has_status=True):
+        return None
+    # Frobenius' norms are no smaller than the largest singular values.
+    if not (norms * np.linalg.norm(triangle, axis=(-2, -1)) * rtol < 1).all():
+        return None
+    return x[..., :n].swapaxes(-1, -2)
+
+
 def schur(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """T and U of the Schur form U·T·Uᴴ of one matrix: T of a real one has blocks of two rows on its diagonal."""
     lapack, n = _lapack(a, 1), a.shape[-1]

@@ -113,10 +113,15 @@ def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     return (q, r) if _run(_QR, n, a, q[:0], q, r) else None
 
 
+def has_svd(a: np.ndarray) -> bool:
+    """Whether `svd` is for such matrices."""
+    return _fits(a, few=1, most=MOST_ROTATED)
+
+
 def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """U, singular values and Vᵀ, of one matrix too: LAPACK's, of those not of full rank, may point elsewhere."""
     *lead, m, n = a.shape
-    if not _fits(a, few=1, most=MOST_ROTATED) or (full and m != n):
+    if not has_svd(a) or (full and m != n):
         return None
     if m < n:  # of the transposed matrix
         found = svd(a.swapaxes(-1, -2), full)

@@ -97,3 +97,38 @@ for _function, _sizes in FUNCTIONS.items():
     for _batch, _size, _columns in _sizes:
         _attributes = {"batch": _batch, "size": _size, "columns": _columns, "function": _function}
         type("Matrices", (_Matrices,), _attributes, name=f"{_function}-{_size}" + f"x{_size}" * (_batch > 1))
+
+
+class _LeastSquares(Workload):
+    """The solutions alone: what else `lstsq` returns in smelt is computed when it is asked for."""
+
+    table = "library"
+    shape: ClassVar[tuple[int, ...]]
+    rtol, atol = 1e-2, 1e-3
+
+    @property
+    def title(self) -> str:
+        *batch, m, n = self.shape
+        return f"lstsq, {''.join(f'{count:,} of ' for count in batch)}{m}×{n} f32"
+
+    def arrays(self, rng: np.random.Generator) -> list[np.ndarray]:
+        return [rng.standard_normal(self.shape, np.float32), rng.standard_normal((*self.shape[:-1], 1), np.float32)]
+
+    def check(self, result: np.ndarray, *arrays: np.ndarray) -> None:
+        a, b = (x.astype(np.float64) for x in arrays)
+        np.testing.assert_allclose(result, np.linalg.pinv(a) @ b, rtol=self.rtol, atol=self.atol)
+
+    def smelt(self, smelt: Any) -> Any:
+        return lambda a, b: smelt.linalg.lstsq(a, b)[0]
+
+    def torch(self, torch: Any) -> Any:
+        return lambda a, b: torch.linalg.lstsq(a, b)[0]
+
+    def jax(self, jax: Any) -> Any:
+        solve = jax.numpy.linalg.lstsq
+        one = lambda a, b: solve(a, b)[0]  # noqa: E731
+        return jax.jit(one if len(self.shape) == 2 else jax.vmap(one))
+
+
+for _shape in ((1000, 100), (100, 1000), (10_000, 3), (5_000, 8, 4), (100, 64, 32)):
+    type("LeastSquares", (_LeastSquares,), {"shape": _shape}, name="lstsq-" + "x".join(map(str, _shape)))

@@ -10,73 +10,135 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import dtype_of, integer, number
-from ..lazy.arrays import ArrayLike, Scalar, StreamOrDevice, array, as_array, convert, from_host
+from ..lazy.arguments import dtype_of, integer, is_list, number
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    from_host,
+)
 from ..lazy.core import remembered
+from ..lazy.host import check_depth, holds_arrays
 from ..lazy.movement import Axes, counting, filled, joined, many_axes, one_axis, piece, to_shape
 from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
-from .arithmetic import remainder
+from .arithmetic import power, remainder
 from .bins import require_real
 from .index_functions import take, take_along_axis
 from .joining import concatenate, unstack
 from .logic import isnan, logical_and, where
+from .ranges import along, between, ends_of, steps
 from .reductions import sum as total
 from .reductions import widened
 from .sorting import argsort, cumsum, diff, searchsorted
+from .transcendental import exp, log
 
 __all__ = ["cumulative_trapezoid", "geomspace", "gradient", "interp", "lexsort", "logspace", "trapezoid"]
 
 
-def _points(name: str, make: Any, start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any, **more: Any) -> array:
-    target = dtype_of(name, dtype, dtypes.float32)
-    first, last = number(name, "start", start), number(name, "stop", stop)
+def _host_end(name: str, what: str, value: Any) -> Any:
+    """An end, or ends, in NumPy's float64 or complex128."""
+    if is_list(value):
+        found = np.asarray(value)
+        if found.dtype.kind not in "biufc":
+            raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be of numbers, is {shown(value)}"))
+        return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
+    if isinstance(value, (complex, np.complexfloating)):
+        return complex(value)
+    return float(number(name, what, value))
+
+
+def _points(name: str, ends: dict[str, Any], num: int, endpoint: bool, dtype: DType | None, axis: int) -> array:
+    """What NumPy's function of a name gives for ends that are known, in float32 or complex64 by default."""
+    given = {what: _host_end(name, what, value) for what, value in ends.items()}
+    by_parts = any(np.iscomplexobj(v) for v in given.values())
+    target = dtype_of(name, dtype, dtypes.complex64 if by_parts else dtypes.float32)
+    if by_parts and not target.is_complex:
+        raise DTypeError(at_user_line(f"smelt.{name}: complex numbers, not {target.name}"))
     count = integer(name, "num", num, 0)
-    if count > 1 << 28:
-        raise AttributeValueError(at_user_line(f"smelt.{name}: num may be 2**28 at most, is {shown(num)}"))
+    shape = (count, *broadcast_shapes(name, *(np.shape(v) for v in given.values())))
+    if math.prod(shape) > 1 << 28:
+        raise AttributeValueError(at_user_line(f"smelt.{name}: 2**28 numbers may be made at most, not {shape}"))
+    place = one_axis(name, axis, shape)
+    if name == "geomspace":
+        first, last = np.broadcast_arrays(given["start"], given["stop"])
+        if np.any(first == 0) or np.any(last == 0) or (not by_parts and np.any((first < 0) != (last < 0))):
+            asked = " and ".join(f"{what} {shown(value)}" for what, value in ends.items())
+            raise AttributeValueError(at_user_line(f"smelt.geomspace: {asked} must be of one sign, and not 0"))
     with np.errstate(all="ignore"):
-        return from_host(np.asarray(make(float(first), float(last), count, endpoint=bool(endpoint), **more)), target)
+        return from_host(np.asarray(getattr(np, name)(**given, num=count, endpoint=endpoint, axis=place)), target)
+
+
+def _is_lazy(*ends: Any) -> bool:
+    for end in ends:
+        if isinstance(end, (list, tuple)):
+            check_depth(end)
+    return any(isinstance(v, array) or (isinstance(v, (list, tuple)) and holds_arrays(v)) for v in ends)
 
 
 @flags_checked
 def logspace(
-    start: Scalar,
-    stop: Scalar,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: float = 10.0,
+    base: ArrayLike = 10.0,
     dtype: DType | None = None,
+    axis: int = 0,
     *,
     stream: StreamOrDevice = None,
 ) -> array:
     """Powers of `base` whose exponents are `num` numbers at equal distances; see `smelt.linspace`. float32 by default.
+
+    Args:
+        start, stop, base: numbers, or arrays, which broadcast. endpoint: whether the last exponent is `stop`.
+        dtype: complex64 by default where one of them is complex; of arrays that of all, or float32.
+        axis: of the result, along which the numbers lie where one of them is an array.
 
     >>> import smelt
     >>> smelt.logspace(0, 2, 3)
     array([1, 10, 100], dtype=float32)
     """
     check_stream(stream)
-    return _points("logspace", np.logspace, start, stop, num, endpoint, dtype, base=number("logspace", "base", base))
+    if not _is_lazy(start, stop, base):
+        return _points("logspace", {"start": start, "stop": stop, "base": base}, num, endpoint, dtype, axis)
+    ends, target = ends_of("logspace", dtype, start, stop, base)
+    shape = broadcast_shapes("logspace", *(x.shape for x in ends))
+    first, last, root = (broadcast_to_shape(x, shape) for x in ends)
+    exponents = between("logspace", [first, last], integer("logspace", "num", num, 0), endpoint, target)
+    found = power(root, exponents)
+    return convert(along(found, one_axis("logspace", axis, found.shape)), target)
 
 
 @flags_checked
 def geomspace(
-    start: Scalar,
-    stop: Scalar,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     dtype: DType | None = None,
+    axis: int = 0,
     *,
     stream: StreamOrDevice = None,
 ) -> array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before. float32 by default.
 
     Args:
-        endpoint: whether `stop` is the last one. dtype: of the result.
+        start, stop: numbers, or arrays, which broadcast; complex ones lie on a spiral.
+        endpoint: whether `stop` is the last one.
+        dtype: complex64 by default where one of them is complex; of arrays that of both, or float32.
+        axis: of the result, along which the numbers lie where one of them is an array.
+
+    Returns:
+        NaN where elements of arrays that are computed differ in sign.
 
     Raises:
         AttributeValueError: one of them is 0, or their signs differ.
@@ -86,11 +148,14 @@ def geomspace(
     array([1, 2, 4, 8], dtype=float32)
     """
     check_stream(stream)
-    first, last = number("geomspace", "start", start), number("geomspace", "stop", stop)
-    if not first or not last or (first < 0) != (last < 0):
-        message = f"smelt.geomspace: start {shown(first)} and stop {shown(last)} must be of one sign, and not 0"
-        raise AttributeValueError(at_user_line(message))
-    return _points("geomspace", np.geomspace, first, last, num, endpoint, dtype)
+    if not _is_lazy(start, stop):
+        return _points("geomspace", {"start": start, "stop": stop}, num, endpoint, dtype, axis)
+    ends, target = ends_of("geomspace", dtype, start, stop)
+    t, first, last = steps("geomspace", ends, integer("geomspace", "num", num, 0), endpoint, target)
+    found = first * exp(t * log(last / first))
+    if endpoint and t.shape[0] > 1:
+        found = where(t == 1, last, found)
+    return convert(along(found, one_axis("geomspace", axis, found.shape)), target)
 
 
 @remembered
@@ -260,13 +325,13 @@ def cumulative_trapezoid(
 
 def _areas(name: str, y: ArrayLike, x: ArrayLike | None, dx: float, axis: int) -> tuple[array, int]:
     """The areas between neighbours along an axis, and that axis."""
-    values = as_floating(y)
+    values, *given = (as_floating(v) for v in arrays_of(y, *([] if x is None else [x])))
     along = one_axis(name, axis, values.shape)
     d = values.shape[along]
     pairs = piece(values, along, min(1, d), d) + piece(values, along, 0, max(d - 1, 0))
-    if x is None:
+    if not given:
         return pairs * (number(name, "dx", dx) / 2), along
-    points = as_floating(x)
+    points = given[0]
     if points.ndim == 1:
         points = to_shape(points, (*[1] * along, points.size, *[1] * (values.ndim - along - 1)))
     if points.ndim != values.ndim or points.shape[along] != d:
@@ -324,7 +389,9 @@ def _gradient(x: array, axis: int, h: ArrayLike, order: int) -> array:
     if n < order + 1:
         message = f"smelt.gradient: needs {order + 1} elements on axis {axis} at least; f {x.aval}"
         raise ShapeError(at_user_line(message))
-    step = convert(as_array(h, x.dtype), x.dtype)
+    x, step = arrays_of(x, h)
+    dtype = dtypes.promote(x.dtype, step.dtype)
+    x, step = convert(x, dtype), convert(step, dtype)
     if step.ndim > 1 or (step.ndim and step.size != n):
         raise ShapeError(at_user_line(f"smelt.gradient: places {step.aval} do not fit to axis {axis} of {x.aval}"))
 

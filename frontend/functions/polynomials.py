@@ -11,7 +11,7 @@ from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, convert
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, joined, piece, reversed_along, to_shape
-from ..lazy.operands import arrays_of
+from ..lazy.operands import arrays_of, exact_arrays
 from ..lazy.streams import check_stream
 from .sorting import cumprod
 
@@ -169,7 +169,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, /, *, stream: StreamOrDevice = None) -
     array([1, 0, -1], dtype=float32)
     """
     check_stream(stream)
-    xs = [vector_of("polymul", x) for x in (a1, a2)]
+    xs = [vector_of("polymul", x) for x in exact_arrays([a1, a2])]
     dtype = dtypes.promote(xs[0].dtype, xs[1].dtype)
     a, b = (convert(x, dtype) for x in xs)
     if not a.size or not b.size:

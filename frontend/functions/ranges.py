@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,20 @@ from smelt.ir.errors import (
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.constants import constant_array
 
-from ..lazy.arguments import dtype_of, integer, number
-from ..lazy.arrays import Scalar, StreamOrDevice, array, convert, emit_elementwise
+from ..lazy.arguments import dtype_of, integer, is_list, number
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    emit_elementwise,
+)
 from ..lazy.core import remembered
-from ..lazy.movement import checked_shape, filled, iota
+from ..lazy.movement import checked_shape, filled, iota, one_axis, permuted
+from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .creation import full
 
@@ -126,20 +136,22 @@ def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
 
 @remembered
 def linspace(
-    start: Scalar,
-    stop: Scalar,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int | None = 50,
     endpoint: bool = True,
     dtype: DType | None = None,
     stream: StreamOrDevice = None,
     *,
+    axis: int = 0,
     device: StreamOrDevice = None,
 ) -> array:
     """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
 
     Args:
-        start, stop: numbers, or arrays of one element; they may be complex.
-        dtype: float32 by default, complex64 where one of them is complex.
+        start, stop: numbers, or arrays, which broadcast and of which each element has its row; they may be complex.
+        dtype: float32 by default, complex64 where one of them is complex; of arrays that of both, or float32.
+        axis: of the result, along which the numbers lie where `start` or `stop` is an array.
         device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Raises:
@@ -148,39 +160,91 @@ def linspace(
     >>> import smelt
     >>> smelt.linspace(0, 1, 5)
     array([0, 0.25, 0.5, 0.75, 1], dtype=float32)
+    >>> smelt.linspace(smelt.array([0.0, 1.0]), 2, 3, axis=1)
+    array([[0, 1, 2],
+           [1, 1.5, 2]], dtype=float32)
     """
     check_stream(stream)
     check_stream(device)
+    count = 50 if num is None else integer("linspace", "num", num, 0)
+    if is_several(start) or is_several(stop):
+        ends, target = ends_of("linspace", dtype, start, stop)
+        _check_parts(target, any(end.dtype.is_complex for end in ends), start, stop)
+        found = between("linspace", ends, count, endpoint, target)
+        return convert(along(found, one_axis("linspace", axis, found.shape)), target)
     first, last = _end("start", start), _end("stop", stop)
     by_parts = isinstance(first, complex) or isinstance(last, complex)
     target = dtype_of("linspace", dtype, dtypes.complex64 if by_parts else dtypes.float32)
-    if by_parts and not target.is_complex:
-        message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
-        raise DTypeError(at_user_line(message))
-    count = 50 if num is None else integer("linspace", "num", num, 0)
+    _check_parts(target, by_parts, start, stop)
     work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
     shape, parts = (count,), count - 1 if endpoint else count
+    one_axis("linspace", axis, shape)
     if parts < 1:
         return full(shape, first, target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
-    ends = complex(first), complex(last)
-    sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
+    sides = [_between(t, *(getattr(complex(end), side) for end in (first, last))) for side in ("real", "imag")]
     return convert(emit_elementwise(ops["complex"], *sides), target)
 
 
+def _check_parts(target: DType, by_parts: bool, start: ArrayLike, stop: ArrayLike) -> None:
+    if by_parts and not target.is_complex:
+        message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
+        raise DTypeError(at_user_line(message))
+
+
+def ends_of(name: str, dtype: DType | None, *given: ArrayLike) -> tuple[list[array], DType]:
+    """Ends as arrays, and the dtype of a range between them, which is `dtype` if that is given."""
+    wanted = None if dtype is None else dtype_of(name, dtype)
+    ends = arrays_of(*(as_array(v, wanted) if wanted and is_several(v) else v for v in given))
+    return ends, wanted or dtypes.to_float(functools.reduce(dtypes.promote, [end.dtype for end in ends]))
+
+
+def is_several(end: object) -> bool:
+    """Whether an end of a range is an array, or a list of ends, and no number."""
+    return isinstance(end, array) or is_list(end)
+
+
 def _end(what: str, value: Any) -> int | float | complex:
-    """A number, or an array of one element, as a Python number."""
-    if isinstance(value, (array, np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
+    """A number of Python or NumPy as one of Python."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
         value = complex(value.item())
     return value if isinstance(value, complex) else number("linspace", what, value)
 
 
 def _between(t: array, first: int | float, last: int | float) -> array:
     """From `first` to `last` as t goes from 0 to 1. Weights instead of steps: both ends come out exactly."""
-    shape, dtype = t.shape, t.dtype
-    rest = emit_elementwise(ops["sub"], filled(shape, 1, dtype), t)
-    low = emit_elementwise(ops["mul"], rest, filled(shape, first, dtype))
-    high = emit_elementwise(ops["mul"], t, filled(shape, last, dtype))
+    return _weighted(t, filled(t.shape, first, t.dtype), filled(t.shape, last, t.dtype))
+
+
+def _weighted(t: array, first: array, last: array) -> array:
+    rest = emit_elementwise(ops["sub"], filled(t.shape, 1, t.dtype), t)
+    low, high = emit_elementwise(ops["mul"], rest, first), emit_elementwise(ops["mul"], t, last)
     return emit_elementwise(ops["add"], low, high)
+
+
+def steps(name: str, ends: Sequence[array], count: int, endpoint: bool, target: DType) -> tuple[array, array, array]:
+    """Numbers from 0 to 1 along a new first axis of arrays of ends, and these, of its shape; in one dtype that has the
+    digits of all of them."""
+    first, last = ends
+    work = dtypes.to_float(dtypes.promote(first.dtype, last.dtype))
+    work = dtypes.promote(work, target) if target.is_inexact else work
+    work = dtypes.float32 if work.size == 2 else work
+    shape = checked_shape(name, (count, *broadcast_shapes(name, first.shape, last.shape)))
+    parts = max(count - 1 if endpoint else count, 1)
+    t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
+    first, last = (broadcast_to_shape(convert(x, work), shape) for x in ends)
+    return convert(t, work), first, last
+
+
+def between(name: str, ends: Sequence[array], count: int, endpoint: bool, target: DType) -> array:
+    """`linspace` of arrays along a new first axis, in a dtype for computing what is wanted in `target`."""
+    t, low, high = steps(name, ends, count, endpoint, target)
+    return low if count == 1 else _weighted(t, low, high)
+
+
+def along(x: array, axis: int) -> array:
+    """x with its first axis in the place `axis`."""
+    order = list(range(1, x.ndim))
+    return permuted(x, (*order[:axis], 0, *order[axis:])) if axis else x

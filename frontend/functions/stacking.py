@@ -17,6 +17,7 @@ from ..lazy.arguments import integer, listed
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, to_shape
+from ..lazy.operands import exact_arrays
 from ..lazy.streams import check_stream
 from .arithmetic import add, floor_divide, multiply, remainder
 from .indexing import holds_array, host_array
@@ -38,7 +39,7 @@ def _several(name: str, arrays: Sequence[ArrayLike]) -> list[array]:
     if not isinstance(arrays, (list, tuple)) or not arrays:
         message = f"smelt.{name}: needs a list of at least one array, got {shown(arrays)}"
         raise ArgumentTypeError(at_user_line(message))
-    return [as_array(a) for a in arrays]
+    return exact_arrays(arrays)
 
 
 def _with_axes(x: array, count: int) -> array:

@@ -154,13 +154,13 @@ def average(
     array(1.25, dtype=float32)
     """
     check_stream(stream)
-    x = as_floating(a)
+    x, *given = (as_floating(v) for v in arrays_of(a, *([] if weights is None else [weights])))
     axes = normalize_axes("average", x, axis)
-    if weights is None:
+    if not given:
         found = mean_of(x, axes, keepdims)
         count = float(math.prod(x.shape[i] for i in axes))
         return (found, filled(found.shape, count, found.dtype)) if returned else found
-    heavy = as_floating(weights)
+    heavy = given[0]
     if heavy.shape != x.shape:
         order = many_axes("average", axis, x.shape)
         if heavy.shape != tuple(x.shape[i] for i in order):
@@ -201,7 +201,7 @@ def ptp(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: S
 def _observations(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> array:
     """A row a variable, in float32, float64 or complex."""
 
-    def rows(a: ArrayLike) -> array:
+    def rows(a: array) -> array:
         x = widened(as_floating(a))
         if x.ndim > 2:
             raise ShapeError(at_user_line(f"smelt.{name}: takes vectors and matrices, got {x.aval}"))
@@ -209,10 +209,10 @@ def _observations(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool) ->
             return to_shape(x, (1, x.size))
         return x if rowvar else matrix_transpose(x)
 
-    x = rows(m)
-    if y is None:
+    x, *more = (rows(v) for v in arrays_of(m, *([] if y is None else [y])))
+    if not more:
         return x
-    other = rows(y)
+    other = more[0]
     if other.shape[1] != x.shape[1]:
         raise ShapeError(at_user_line(f"smelt.{name}: {x.shape[1]} and {other.shape[1]} observations"))
     return concatenate([x, other], 0)

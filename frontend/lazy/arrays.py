@@ -449,12 +449,12 @@ def from_host(val: ArrayLike, dtype: DType | None = None) -> array:
 
 
 def as_array(x: ArrayLike, dtype: DType | None = None) -> array:
-    """`x` as an array; Python scalars take `dtype` if given, and so do numbers in lists that float32 would round."""
+    """`x` as an array; Python scalars take `dtype` if given, and so does what float32 would round (`is_rounded`)."""
     if isinstance(x, array) and issubclass(type(x), array):  # a stand-in of tests only says that it is one
         return x
     if isinstance(x, (bool, int, float, complex)):
         return scalar_array(x, dtype or dtypes.of_scalar(x))
-    return from_host(x, dtype if dtype in _WIDE and isinstance(x, (list, tuple)) else None)
+    return from_host(x, dtype if dtype in _WIDE and is_rounded(x, dtype) else None)
 
 
 _WIDE = (dtypes.float64, dtypes.complex128)
@@ -462,7 +462,15 @@ _WIDE = (dtypes.float64, dtypes.complex128)
 
 def meeting(given: ArrayLike, found: array, dtype: DType) -> array:
     """What was `found` of an operand that meets others in `dtype`."""
-    return as_array(given, dtype) if dtype in _WIDE and isinstance(given, (list, tuple)) else convert(found, dtype)
+    return as_array(given, dtype) if dtype in _WIDE and is_rounded(given, dtype) else convert(found, dtype)
+
+
+def is_rounded(given: object, dtype: DType) -> bool:
+    """Whether numbers lose digits in arrays of the default dtype that `dtype`, float64 or complex128, has: those in
+    lists, and NumPy's arrays of that kind."""
+    if isinstance(given, np.ndarray):
+        return given.dtype == np.float64 or (dtype.is_complex and given.dtype == np.complex128)
+    return isinstance(given, (list, tuple))
 
 
 def convert(x: array, dtype: DType) -> array:

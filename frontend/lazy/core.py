@@ -505,7 +505,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 18
+INTERFACE = 19
 native: Any = _native()
 if native is not None:
     native.connect(

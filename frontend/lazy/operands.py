@@ -10,6 +10,7 @@ called; `stream` is accepted for MLX's sake: it is checked, and then ignored.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -29,6 +30,7 @@ from .arrays import (
     convert,
     emit,
     emit_elementwise,
+    is_rounded,
     meeting,
     promote_operands,
     scalar_array,
@@ -81,10 +83,17 @@ def promote_all(name: str, *operands: ArrayLike) -> list[array]:
     return [broadcast_to_shape(x, shape) for x in found]
 
 
+def exact_arrays(operands: Sequence[ArrayLike]) -> list[array]:
+    """Operands as arrays of their own dtypes, but for those that would be rounded where another is of float64."""
+    found = [as_array(x) for x in operands]
+    dtype = functools.reduce(dtypes.promote, [x.dtype for x in found])
+    return [meeting(v, x, dtype) if is_rounded(v, dtype) else x for v, x in zip(operands, found)]
+
+
 def arrays_of(*operands: ArrayLike) -> list[array]:
     """Operands as arrays of their own shapes. Numbers beside arrays are weak: exact in the dtype that both have.
 
-    So are floats in lists, if that is float64 or complex128.
+    So are floats in lists and NumPy's arrays, if that is float64 or complex128.
     """
     if any(isinstance(x, np.generic) for x in operands):
         operands = _weakened(*operands)
@@ -97,7 +106,7 @@ def arrays_of(*operands: ArrayLike) -> list[array]:
     for operand, x in zip(operands, given):
         if not isinstance(x, array):
             found.append(scalar_array(x, dtypes.promote_scalar(dtype, x)))
-        elif isinstance(operand, (list, tuple)) and x.dtype.is_inexact:
+        elif x.dtype.is_inexact and is_rounded(operand, dtype):
             found.append(meeting(operand, x, dtype))
         else:
             found.append(x)

@@ -14,7 +14,7 @@ from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import filled, joined, piece, to_shape
-from ..lazy.operands import as_floating
+from ..lazy.operands import as_floating, exact_arrays
 from ..lazy.streams import check_stream
 from .spectra import eigvals, lstsq
 
@@ -99,12 +99,13 @@ def polyfit(
     array([3, 1], dtype=float32)
     """
     check_stream(stream)
-    at, to = vector_of("polyfit", x), numbers_of(as_array(y))
+    at, to, *more = exact_arrays([x, y] if w is None else [x, y, w])
+    at, to = vector_of("polyfit", at), numbers_of(to)
     count = integer("polyfit", "deg", deg, 0) + 1
     if not at.size or to.ndim not in (1, 2) or to.shape[0] != at.shape[0]:
         message = f"smelt.polyfit: x must be some points and y values at them; {at.aval}, {to.aval}"
         raise ShapeError(at_user_line(message))
-    weights = None if w is None else vector_of("polyfit", w)
+    weights = vector_of("polyfit", more[0]) if more else None
     if weights is not None and weights.shape != at.shape:
         raise ShapeError(at_user_line(f"smelt.polyfit: w must have a weight for each of x; {weights.aval}, {at.aval}"))
     dtype = dtypes.to_float(dtypes.promote(at.dtype, to.dtype))

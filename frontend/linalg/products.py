@@ -16,7 +16,7 @@ from ..functions.shaping import matrix_transpose
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, scalar_array
 from ..lazy.core import remembered
 from ..lazy.movement import one_axis, padded, permuted, piece, to_shape
-from ..lazy.operands import arrays_of
+from ..lazy.operands import arrays_of, exact_arrays
 from ..lazy.streams import check_stream
 
 __all__ = [
@@ -115,7 +115,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, stream: StreamOrDevice = None) -> 
     if not isinstance(arrays, (tuple, list)) or len(arrays) < 2:
         what = len(arrays) if isinstance(arrays, (tuple, list)) else type(arrays).__name__
         raise ShapeError(at_user_line(f"smelt.{name}: needs a list of at least two arrays, got {what}"))
-    xs = [as_array(x) for x in arrays]
+    xs = exact_arrays(arrays)
     row, column = xs[0].ndim == 1, xs[-1].ndim == 1
     if row:
         xs[0] = to_shape(xs[0], (1, xs[0].size))

@@ -307,7 +307,7 @@ def lstsq(
         listed = ", ".join(d.name for d in accepted)
         raise DTypeError(at_user_line(f"smelt.linalg.lstsq: a and b are {x.dtype.name}, must be of {listed}"))
     tolerance = _tolerance("lstsq", "rcond", x, rcond)
-    found = matmul(emit(ops["pinv"], (x,), {"rtol": tolerance}), y)
+    found = emit(ops["least_squares"], (x, y), {"rtol": tolerance})
     rest = matmul(x, found) - y
     squares = real(multiply(rest, conjugate(rest))) if rest.dtype.is_complex else multiply(rest, rest)
     left, s = total(squares, -2), svdvals(x)

@@ -11,6 +11,8 @@ from .. import dtypes, elementary, halves
 from ..aval import Aval
 from ..dtypes import DType
 from ..errors import AttributeValueError
+from ..host_loops import loops
+from ..host_memory import contiguous, empty
 from ..kinds import Elementwise, silent
 from ..op import Avals, Cotangents, Flags, HostCall, Int, NotDifferentiable, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
@@ -283,6 +285,21 @@ class Abs(Elementwise, name="abs"):
         return x if x.dtype.kind == "u" else k.select(x < 0, -x, x)
 
 
+def _signs(x: np.ndarray) -> np.ndarray:
+    """``np.sign``, which has a branch for each float."""
+    if loops.signs is None or x.dtype.char not in "fd" or x.size < _LEAST_SIGNS:
+        return np.sign(x)
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        return _signs(x.T).T
+    found = empty(x.shape, x.dtype)
+    loops.signs(contiguous(x), found)
+    return found
+
+
+#: Elements from which on signs are worth a loop of their own.
+_LEAST_SIGNS = 2048
+
+
 class Sign(Elementwise, name="sign"):
     """Sign: -1, 0 (of -0, too) or 1; NaN for NaN. Of a complex number, z / |z|.
 
@@ -299,6 +316,11 @@ class Sign(Elementwise, name="sign"):
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.sign(x) + x.dtype.type(0)  # that of bfloat16 leaves -0 as it is
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        size, wide = result.size, result.dtype.is_float and result.dtype.size > 2
+        is_worth = wide and not (type(size) is int and size < _LEAST_SIGNS)
+        return HostCall(_signs) if is_worth else super().host_call(operands, result)
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         if x.dtype.kind == "u":

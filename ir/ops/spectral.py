@@ -16,9 +16,10 @@ import numpy as np
 from .. import dtypes, lapack, small_matrices, triangular_forms
 from ..aval import Aval
 from ..dtypes import DType
+from ..kinds import silent
 from ..library import Library
 from ..locks import unforked
-from ..op import Bool, Float, NotDifferentiable, Operand, Tangents, Values, only
+from ..op import Bool, Cotangents, Flags, Float, NotDifferentiable, Operand, Tangents, Values, only
 from .matrices import (
     FIELDS,
     adjoint,
@@ -33,6 +34,7 @@ from .matrices import (
     of_finite,
     real_part,
     rows,
+    transposed,
 )
 
 if TYPE_CHECKING:
@@ -340,7 +342,7 @@ class Pinv(Library, name="pinv"):
 
     @unforked
     def host(self, a: np.ndarray, *, rtol: Float) -> np.ndarray:
-        return of_finite(lambda a: np.linalg.pinv(a, np.asarray(rtol, a.real.dtype)), a)
+        return of_finite(lambda a: _pseudoinverse(a, rtol), a)
 
     def properties(
         self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], *, rtol: Float
@@ -364,6 +366,69 @@ class Pinv(Library, name="pinv"):
         right = matmul(b, matmul(b, tt, xt), x)
         found = found + left - matmul(b, matmul(b, left, a), x)
         return [found + right - matmul(b, x, matmul(b, a, right))]
+
+
+def _pseudoinverse(a: np.ndarray, rtol: float) -> np.ndarray:
+    u, s, vh = small_matrices.svd(a, False) or lapack.svd(a, False) or np.linalg.svd(a, full_matrices=False)
+    kept = s > rtol * s.max(-1, keepdims=True, initial=0)
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
+    return np.matmul(adjoint_of(vh) * inverse[..., None, :], adjoint_of(u))
+
+
+class LeastSquares(Library, name="least_squares"):
+    """X for which A·X - B is smallest, and of these the shortest: the pseudoinverse of A, times B.
+
+    Singular values up to `rtol` times the largest one count as zero. The derivative is that among matrices of the same
+    rank.
+
+    ``%0 = "smelt.least_squares"(%a, %b) {rtol = 1.0e-6 : f64} : (tensor<4x3xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>``
+    """
+
+    a: Operand
+    b: Operand
+    rtol: Float
+    core = "(m,n),(m,k)->(n,k)"
+    accepts = FIELDS
+    linearity = "each"
+    linear_operands = (1,)
+
+    @unforked
+    @silent
+    def host(self, a: np.ndarray, b: np.ndarray, *, rtol: Float) -> np.ndarray:
+        found = None if small_matrices.has_svd(a) else lapack.least_squares(a, b, rtol)
+        return np.matmul(of_finite(lambda a: _pseudoinverse(a, rtol), a), b) if found is None else found
+
+    @silent
+    def reference(self, a: np.ndarray, b: np.ndarray, *, rtol: Float) -> np.ndarray:
+        """By NumPy, in float64."""
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        found = of_finite(lambda a: np.linalg.pinv(a, rtol), a.astype(wide)) @ b
+        return found.astype(a.dtype)
+
+    def sample(self, rng: np.random.Generator, a: Aval, b: Aval, **_: Any) -> Sequence[np.ndarray]:
+        return _spread(rng, a), field(rng, b)
+
+    def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values, *, rtol: Float) -> Tangents:
+        """With P = A⁺: P·(Ḃ - Ȧ·X) + P Pᴴ Ȧᴴ (B - A·X) + (1 - P·A) Ȧᴴ Pᴴ X."""
+        (a, right), (ta, tb), (x,) = primals, tangents, results
+        m = a.shape[-2]
+        moved = None if tb is None else b.broadcast_to(tb, (*x.shape[:-2], m, x.shape[-1]))
+        if ta is None:
+            return [None if moved is None else b.least_squares(a, moved, rtol=rtol)]
+        less = matmul(b, ta, x)
+        found = b.least_squares(a, -less if moved is None else moved - less, rtol=rtol)
+        across, turned = adjoint(b, a), adjoint(b, ta)
+        product = matmul(b, a, x)
+        rest = b.broadcast_to(right, product.shape) - product
+        found = found + b.least_squares(a, b.least_squares(across, matmul(b, turned, rest), rtol=rtol), rtol=rtol)
+        beside = matmul(b, turned, b.least_squares(across, x, rtol=rtol))
+        return [found + beside - b.least_squares(a, matmul(b, a, beside), rtol=rtol)]
+
+    def transpose(
+        self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, rtol: Float
+    ) -> Cotangents:
+        a, right = operands
+        return [None, b.sum_to(b.least_squares(transposed(b, a), only(cotangents), rtol=rtol), right.shape)]
 
 
 class Eig(Library, name="eig"):

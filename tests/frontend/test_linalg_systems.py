@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -323,3 +324,40 @@ def test_errors(call: Callable[[], Any], error: type[Exception], message: str) -
         call()
     assert isinstance(caught.value, smelt.SmeltError)
     assert re.search(rf"{re.escape(__file__)}:\d+$", str(caught.value))
+
+
+SHAPES = ((5, 3), (3, 5), (100, 20), (20, 100), (40, 40), (7, 24, 18), (2, 3, 18, 24), (0, 3), (3, 0))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_least_squares_of_every_rank(shape: tuple[int, ...], dtype: str) -> None:
+    """Of full rank by QR, of others by singular values: the shortest solution in any case."""
+    rng = np.random.default_rng(0)
+    tolerance = 1e-3 if dtype in ("float32", "complex64") else 1e-11
+
+    def numbers(*size: int) -> np.ndarray:
+        found = rng.standard_normal(size)
+        return (found + 1j * rng.standard_normal(size) if "complex" in dtype else found).astype(dtype)
+
+    for columns, rank in itertools.product((1, 3), ("full", "less", "nearly")):
+        a, b = numbers(*shape), numbers(*shape[:-1], columns)
+        if rank != "full" and a.size:
+            a[..., -1, :], a[..., :, -1] = a[..., 0, :], a[..., :, 0]
+            if rank == "nearly":  # within the default tolerance of another rank
+                a[..., -1, -1] *= 1 + np.finfo(dtype).eps
+        if a.ndim > 2:  # beside matrices of full rank
+            a[0] = numbers(*shape[1:])
+        wide = a.astype(np.complex128 if "complex" in dtype else np.float64)
+        expected = np.linalg.pinv(wide, max(shape[-2:]) * np.finfo(dtype).eps) @ b
+        found = np.asarray(smelt.linalg.lstsq(*(smelt.array(x, getattr(smelt, dtype)) for x in (a, b)))[0])
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max(initial=1e-30))
+
+
+def test_least_squares_of_what_is_not_finite() -> None:
+    a, b = np.random.default_rng(1).standard_normal((2, 60, 30)), np.ones((60, 1))
+    a[0, 3, 4] = np.nan
+    found = np.asarray(smelt.linalg.lstsq(smelt.array(a, smelt.float64), smelt.array(b, smelt.float64))[0])
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], np.linalg.lstsq(a[1], b, rcond=None)[0], rtol=1e-10)

@@ -81,7 +81,7 @@ def test_tangents_are_limits_of_differences(op: Op) -> None:
 
 
 #: Results that depend on conjugates of complex operands: lengths are absolute values, and adjoints are conjugated.
-CONJUGATING = ("cholesky", "eig", "eigh", "pinv", "qr", "svd")
+CONJUGATING = ("cholesky", "eig", "eigh", "least_squares", "pinv", "qr", "svd")
 
 
 @each_differentiable

@@ -84,6 +84,10 @@ SPECIAL: dict[str, list[Special]] = {
     **{name: [_at((2, 3, 3)), _at((1, 1)), _at((4, 4))] for name in ("eigh", "eigvalsh", "eig", "eigvals", "schur")},
     **{name: [_at((3, 3)), _at((2, 4, 3)), _at((3, 4)), _at((1, 2))] for name in ("svd", "singular_values")},
     "pinv": [_at(s, rtol=1e-6) for s in ((3, 3), (2, 4, 3), (3, 4), (1, 2))],
+    "least_squares": [
+        _at(*shapes, rtol=1e-6)
+        for shapes in (((3, 3), (3, 2)), ((2, 4, 3), (4, 1)), ((3, 4), (2, 3, 2)), ((1, 2), (1, 1)), ((2, 1), (2, 3)))
+    ],
     **{name: [_at((2, 3, 3)), _at((1, 1))] for name in ("expm", "sqrtm", "logm")},
     **{name: [_at((2, 3, 3), (3, 3)), _at((3, 3), (2, 3, 3)), _at((1, 1), (1, 1))]
        for name in ("expm_frechet", "logm_frechet")},

@@ -97,6 +97,11 @@ def _adjugate(b: Builder, a: Value) -> Value:
     return like_matrix(b, b.det(u) * b.det(vh), a.shape) * matmul(b, adjoint(b, vh), right)
 
 
+@by_ops("least_squares")
+def _least_squares(b: Builder, a: Value, right: Value, rtol: float) -> Value:
+    return matmul(b, b.pinv(a, rtol=rtol), right)
+
+
 @by_ops("pinv")
 def _pinv(b: Builder, a: Value, rtol: float) -> Value:
     m, n = a.shape[-2:]

@@ -415,4 +415,5 @@ if core.native is not None:
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows
     loops.arrange, loops.convert_halves = core.native.arrange, core.native.convert_halves
     loops.select = core.native.select
+    loops.signs = core.native.signs
     loops.shift_words = core.native.shift_words

@@ -86,6 +86,7 @@ static PyMethodDef functions[] = {
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"radix", radix, METH_VARARGS, "See radix.c."},
     {"select", select_elements, METH_VARARGS, "See selected.c."},
+    {"signs", signs, METH_VARARGS, "See selected.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"shift_words", shift_words, METH_VARARGS, "See elements.c."},
     {"write_rows", write_rows, METH_VARARGS, "See written_rows.c."},

@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 18
+#define INTERFACE 19
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -118,6 +118,7 @@ SHARED PyObject *radix(PyObject *module, PyObject *args);
 
 /* selected.c */
 SHARED PyObject *select_elements(PyObject *module, PyObject *args);
+SHARED PyObject *signs(PyObject *module, PyObject *args);
 
 /* small_matrices.c */
 SHARED PyObject *small_matrices(PyObject *module, PyObject *args);

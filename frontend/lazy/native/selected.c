@@ -1,4 +1,5 @@
-/* Elements of one array or another: NumPy's `where` has a branch for each, which masks without an order mislead. */
+/* Elements of one array or another, and signs: NumPy's `where` and `sign` have a branch for each element, which those
+   without an order mislead. */
 
 #include "core.h"
 #include "vectors.h"
@@ -69,6 +70,48 @@ PyObject *select_elements(PyObject *module, PyObject *args)
     PyBuffer_Release(&out);
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "select takes a bool for each element, and arrays of one type that fit");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* By bits: from a choice the compiler would make a branch. */
+#define DEFINE_SIGNS(type, bits)                                                                                       \
+    CLONES static void signs_of_##type(const type *restrict x, type *restrict out, Py_ssize_t n)                       \
+    {                                                                                                                  \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                           \
+            const type a = x[i];                                                                                       \
+            union {                                                                                                    \
+                type number;                                                                                           \
+                bits word;                                                                                             \
+            } given = {a}, one = {1};                                                                                  \
+            const bits above = -(bits)(a > 0), below = -(bits)(a < 0), none = -(bits)(a != a);                         \
+            given.word = (one.word & (above | below)) | (given.word & (none | (below & ~(~(bits)0 >> 1))));            \
+            out[i] = given.number;                                                                                     \
+        }                                                                                                              \
+    }
+DEFINE_SIGNS(float, uint32_t)
+DEFINE_SIGNS(double, uint64_t)
+
+/* signs(x, out): of float32 or float64, contiguous, of as many elements. */
+PyObject *signs(PyObject *module, PyObject *args)
+{
+    Py_buffer x, out;
+    if (!PyArg_ParseTuple(args, "y*w*:signs", &x, &out))
+        return NULL;
+    const int fits = x.len == out.len && x.itemsize == out.itemsize && (x.itemsize == 4 || x.itemsize == 8);
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        if (x.itemsize == 4)
+            signs_of_float(x.buf, out.buf, x.len / 4);
+        else
+            signs_of_double(x.buf, out.buf, x.len / 8);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&x);
+    PyBuffer_Release(&out);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "signs takes two arrays of float32 or float64 of one size");
         return NULL;
     }
     Py_RETURN_NONE;
