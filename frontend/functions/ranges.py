@@ -23,10 +23,12 @@ from smelt.ir.ops.constants import constant_array
 
 from ..lazy.arguments import dtype_of, integer, number
 from ..lazy.arrays import Scalar, StreamOrDevice, array, convert, emit_elementwise
-from ..lazy.core import remembered
-from ..lazy.movement import checked_shape, filled, iota
+from ..lazy.core import remembered, state
+from ..lazy.movement import checked_shape, filled, iota, to_shape
 from ..lazy.streams import check_stream
 from .creation import full
+from .logic import where
+from .shaping import broadcast_to
 
 __all__ = ["arange", "linspace"]
 
@@ -139,7 +141,7 @@ def linspace(
 
     Args:
         start, stop: numbers, or arrays of one element; they may be complex.
-        dtype: float32 by default, complex64 where one of them is complex.
+        dtype: float32 by default, complex64 where one of them is complex. In one of integers fractions are cut off.
         device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Raises:
@@ -151,8 +153,13 @@ def linspace(
     """
     check_stream(stream)
     check_stream(device)
-    first, last = _end("start", start), _end("stop", stop)
+    rounded = dtype is not None and not dtype_of("linspace", dtype, dtypes.float32).is_float
+    first, last = (
+        v if not rounded and _may_vary(v) else _end(what, v) for what, v in (("start", start), ("stop", stop))
+    )
     by_parts = isinstance(first, complex) or isinstance(last, complex)
+    if by_parts:
+        first, last = _end("start", first), _end("stop", last)
     target = dtype_of("linspace", dtype, dtypes.complex64 if by_parts else dtypes.float32)
     if by_parts and not target.is_complex:
         message = f"smelt.linspace: from {shown(start)} to {shown(stop)} are complex numbers, not {target}"
@@ -161,12 +168,15 @@ def linspace(
     work = target if target is dtypes.float64 or target.is_complex else dtypes.float32
     shape, parts = (count,), count - 1 if endpoint else count
     if parts < 1:
-        return full(shape, first, target)
+        return full(shape, to_shape(first, ()) if isinstance(first, array) else first, target)
+    ends = [v for v in map(_whole, (first, last)) if v is not None and target.is_integer and target.holds(v)]
+    if len(ends) == 2 and type(parts) is int and all(dtypes.int64.holds(v) for v in (*ends, ends[1] - ends[0])):
+        return convert(_whole_parts(count, parts, *ends), target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
-    ends = complex(first), complex(last)
-    sides = [_between(t, *(getattr(end, side) for end in ends)) for side in ("real", "imag")]
+    corners = complex(first), complex(last)
+    sides = [_between(t, *(getattr(end, side) for end in corners)) for side in ("real", "imag")]
     return convert(emit_elementwise(ops["complex"], *sides), target)
 
 
@@ -177,10 +187,33 @@ def _end(what: str, value: Any) -> int | float | complex:
     return value if isinstance(value, complex) else number("linspace", what, value)
 
 
-def _between(t: array, first: int | float, last: int | float) -> array:
+def _may_vary(value: Any) -> bool:
+    """Whether `value` is an array of one element by which there may be a derivative, or whose value is not known."""
+    if not isinstance(value, array) or value.size != 1 or not value.dtype.is_float:
+        return False
+    return bool(state.recording or state.compiling)
+
+
+def _whole(value: int | float | complex | array) -> int | None:
+    return int(value) if type(value) is int or (isinstance(value, float) and value.is_integer()) else None
+
+
+def _whole_parts(count: int, parts: int, first: int, last: int) -> array:
+    """At `parts` equal distances from `first` to `last`, exactly; fractions are cut off, as by `astype`."""
+    step, rest = divmod(last - first, parts)
+    i = iota((count,), 0, dtypes.int64)
+    more = i * rest
+    found = i * step + more // parts + first  # the floor
+    return where((found < 0) & (more % parts > 0), found + 1, found) if first < 0 or last < 0 else found
+
+
+def _between(t: array, first: int | float | array, last: int | float | array) -> array:
     """From `first` to `last` as t goes from 0 to 1. Weights instead of steps: both ends come out exactly."""
     shape, dtype = t.shape, t.dtype
     rest = emit_elementwise(ops["sub"], filled(shape, 1, dtype), t)
-    low = emit_elementwise(ops["mul"], rest, filled(shape, first, dtype))
-    high = emit_elementwise(ops["mul"], t, filled(shape, last, dtype))
+    ends = (
+        broadcast_to(convert(to_shape(v, ()), dtype), shape) if isinstance(v, array) else filled(shape, v, dtype)
+        for v in (first, last)
+    )
+    low, high = (emit_elementwise(ops["mul"], part, end) for part, end in zip((rest, t), ends))
     return emit_elementwise(ops["add"], low, high)
