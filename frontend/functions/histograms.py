@@ -16,7 +16,7 @@ from smelt.ir.keywords import explain_keywords
 from ..lazy.arguments import integer, is_integer, is_list, number
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
-from ..lazy.movement import counting, filled, iota, piece, to_shape
+from ..lazy.movement import counting, filled, iota, permuted, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .bins import MOST_BINS, are_even, check_order, counted, place_of_even, require_real
@@ -179,6 +179,8 @@ def _each(what: str, given: Any, count: int) -> list[Any]:
 @remembered
 def _of_rows(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
     x = as_array(sample)
+    if is_list(sample) and x.ndim == 2:  # of variables
+        x = permuted(x, (1, 0))
     require_real("histogramdd", x)
     if x.ndim != 2 or not 0 < x.shape[1] <= 64:
         message = f"smelt.histogramdd: sample must be a matrix with a column for each of 1 to 64 variables, is {x.aval}"
@@ -230,7 +232,7 @@ def histogramdd(
     """How many rows lie in each bin of a grid; see `histogram`.
 
     Args:
-        sample: shape (n, d): n points of d variables, not complex.
+        sample: shape (n, d): n points of d variables, not complex; or a list of d vectors, as in NumPy.
         bins: how many of equal width on each axis, or for each variable how many or their edges.
         range: for each variable the first and last edge, or None.
         density: whether to divide by the number of rows and the sizes of the bins.

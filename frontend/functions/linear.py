@@ -12,6 +12,7 @@ from typing import NamedTuple
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
+from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import integer
@@ -362,6 +363,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     return convert(permuted(found.x, tuple(found.labels.index(c) for c in output)), dtype)
 
 
+@keywords_explained
 def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, ...]], str]:
     """The order in which `einsum` contracts: positions in the shrinking list of operands, and a table.
 

@@ -188,6 +188,8 @@ def interp(
     """
     check_stream(stream)
     at, points, values = map(as_floating, arrays_of(x, xp, fp))
+    if values.dtype.is_complex:  # numbers and lists are in the dtype of its parts
+        at, points = map(as_floating, arrays_of(x, xp, filled((), 0, values.dtype.real))[:2])
     if points.ndim != 1 or points.shape != values.shape or not points.size:
         message = f"smelt.interp: xp and fp must be vectors of one size, are {points.aval} and {values.aval}"
         raise ShapeError(at_user_line(message))

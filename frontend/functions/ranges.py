@@ -37,6 +37,7 @@ from ..lazy.movement import checked_shape, filled, iota, one_axis, permuted
 from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .creation import full
+from .logic import where
 
 __all__ = ["arange", "linspace"]
 
@@ -150,7 +151,8 @@ def linspace(
 
     Args:
         start, stop: numbers, or arrays, which broadcast and of which each element has its row; they may be complex.
-        dtype: float32 by default, complex64 where one of them is complex; of arrays that of both, or float32.
+        dtype: float32 by default, complex64 where one of them is complex; of arrays that of both, or float32. In one
+            of integers fractions are cut off.
         axis: of the result, along which the numbers lie where `start` or `stop` is an array.
         device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
@@ -181,6 +183,9 @@ def linspace(
     one_axis("linspace", axis, shape)
     if parts < 1:
         return full(shape, first, target)
+    whole = [v for v in map(_whole, (first, last)) if v is not None and target.is_integer and target.holds(v)]
+    if len(whole) == 2 and type(parts) is int and all(map(dtypes.int64.holds, (*whole, whole[1] - whole[0]))):
+        return convert(_whole_parts(count, parts, *whole), target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
@@ -211,6 +216,19 @@ def _end(what: str, value: Any) -> int | float | complex:
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and "complex" in str(value.dtype):
         value = complex(value.item())
     return value if isinstance(value, complex) else number("linspace", what, value)
+
+
+def _whole(value: int | float | complex) -> int | None:
+    return int(value) if type(value) is int or (isinstance(value, float) and value.is_integer()) else None
+
+
+def _whole_parts(count: int, parts: int, first: int, last: int) -> array:
+    """At `parts` equal distances from `first` to `last`, exactly; fractions are cut off, as by `astype`."""
+    step, rest = divmod(last - first, parts)
+    i = iota((count,), 0, dtypes.int64)
+    more = i * rest
+    found = i * step + more // parts + first  # the floor
+    return where((found < 0) & (more % parts > 0), found + 1, found) if first < 0 or last < 0 else found
 
 
 def _between(t: array, first: int | float, last: int | float) -> array:

@@ -15,6 +15,7 @@ from smelt.ir.errors import (
     ArgumentTypeError,
     AttributeValueError,
     DTypeError,
+    NotDifferentiableError,
     ShapeError,
     SmeltError,
     at_user_line,
@@ -22,7 +23,7 @@ from smelt.ir.errors import (
 )
 from smelt.ir.symbolic import Symbol, index
 
-from .graph import Handle
+from .graph import Handle, state, varies
 from .weak import exact_number
 
 __all__: list[str] = []
@@ -119,9 +120,14 @@ def number(name: str, what: str, value: Any) -> int | float:
 
     Raises:
         ArgumentTypeError: it is no real number. AttributeValueError: an int beyond all floats.
+        NotDifferentiableError: an array that depends on what is being differentiated.
     """
     if isinstance(value, (Handle, np.generic, np.ndarray)) and value.size == 1:  # type: ignore[union-attr]
-        value = value.item()  # type: ignore[union-attr]
+        given, value = value, value.item()  # type: ignore[union-attr]
+        if state.recording and isinstance(given, Handle) and varies(given._ref):
+            message = f"smelt.{name}: {what} is a number, by which there is no derivative, and depends on what is"
+            hint = f"differentiated; give smelt.stop_gradient({what}) if that may be a constant"
+            raise NotDifferentiableError(at_user_line(f"{message} {hint}"))
     if isinstance(value, bool):
         return int(value)
     if type(value) is Symbol:

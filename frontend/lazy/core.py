@@ -237,6 +237,15 @@ def parameter_below(refs: Sequence[Ref]) -> Node | None:
     return None
 
 
+def varies(ref: Ref) -> bool:
+    """Whether a value depends on the argument of a function that is being recorded to be differentiated."""
+
+    def ends(node: Node) -> bool:
+        return node.op.name == "stop_gradient" or not any(aval.dtype.is_inexact for aval in node.avals)
+
+    return any(node.op is ALIAS for node in topological([ref], stop=ends))
+
+
 #: Nodes below which no parameter was found: so that a chain of derivatives is looked at once.
 _free: WeakSet[Node] = WeakSet()
 

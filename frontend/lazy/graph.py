@@ -23,6 +23,7 @@ from .core import parameter as parameter
 from .core import parameter_below as parameter_below
 from .core import state as state
 from .core import traces as traces
+from .core import varies as varies
 from .static_keys import attribute_key
 
 #: Attributes of a parameter whose argument nobody has after the call (``donate=``).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -36,6 +37,8 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ([-180, -170, -185, 185, -10, -5, 0, 365], [190, -190, 350, -350], [5 + 1j, 10 + 2j, 3 + 3j, 4 + 4j]),
         {"period": 360},
     ),
+    ("interp", (0.5, [0, 1], np.array([1j, 10])), {}),
+    ("interp", (np.float64(0.5), np.array([0.0, 1]), np.array([1j, 10])), {"left": 1j}),
     ("count_nonzero", (A, 1), {}),
     ("poly", ([[1, 2, 3], [4, 5, 6], [7, 8, 0]],), {}),
     ("nanstd", (np.array([1.0, NAN, 3, 8]),), {"ddof": 1}),
@@ -59,6 +62,7 @@ def test_as_numpy(case: int) -> None:
     ("call", "error"),
     [
         (lambda: smelt.gradient(smelt.ones((5, 5)), smelt.arange(5.0)), ArgumentTypeError),
+        (lambda: smelt.einsum_path("i->", smelt.ones(2), optimize=True), ArgumentTypeError),
         (lambda: smelt.ediff1d(smelt.array([1, 2, 3]), to_end=NAN), DTypeError),
         (lambda: smelt.ediff1d(smelt.array([1, 2, 3]), to_begin=smelt.array([5.0])), DTypeError),
         (lambda: smelt.cov(smelt.ones((2, 3)), fweights=[1.5, 4.5, 1.5]), DTypeError),
@@ -72,6 +76,27 @@ def test_as_numpy(case: int) -> None:
 def test_refused(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"test_numpy_suite\.py"):
         call()
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (-3, 4), (5, -300), (0.0, 22.0), (2**31 - 1, -(2**31)), (-(2**62), 2**61)])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_of_integers_is_exact(ends: tuple[float, float], endpoint: bool) -> None:
+    first, last = map(int, ends)
+    for num in (2, 3, 22, 23, 24, 30, 200):
+        parts = num - endpoint
+        want = [int(first + Fraction(i * (last - first), parts)) for i in range(num)]
+        assert smelt.linspace(*ends, num, endpoint, smelt.int64).tolist() == want
+    for num in range(2, 200):
+        assert smelt.linspace(0, num - 1, num, dtype=smelt.uint8).tolist() == list(range(num))
+
+
+def test_a_list_is_a_sample_of_variables() -> None:
+    x = [[0.0, 0.1, 1.0, 2.0], [3.0, 4.0, 4.1, 5.0], [0.0, 0.0, 0.0, 1.0]]
+    want, edges = np.histogramdd(x, 3)
+    for sample in (x, [smelt.array(v) for v in x], smelt.array(x).T):
+        got, found = smelt.histogramdd(sample, 3)
+        np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_allclose(np.asarray(found), edges, rtol=1e-6)
 
 
 def test_interp_beside_infinite_values() -> None:
