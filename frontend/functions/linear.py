@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import string
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -321,7 +322,7 @@ class _Term(NamedTuple):
 
 
 @remembered
-def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None) -> array:
+def einsum(subscripts: str | ArrayLike, *operands: Any, stream: StreamOrDevice = None) -> array:
     """Sums of products, described by a letter for each axis: ``"ij,jk->ik"`` is the matrix product.
 
     A letter that is missing behind the arrow is summed over; one that repeats within an operand takes
@@ -329,14 +330,21 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
     letters that occur once, in alphabetical order. Operands meet in pairs, cheapest first. Small integers of
     one operand widen as in `sum`.
 
+    Instead of a text, each operand may be followed by a list of numbers for its axes, with `...` for an ellipsis, and
+    the last one by that of the result.
+
     Raises:
         ShapeError: subscripts that do not fit the operands.
 
     >>> import smelt
-    >>> smelt.einsum("ii", smelt.array([[1, 2], [3, 4]]))
+    >>> x = smelt.array([[1, 2], [3, 4]])
+    >>> smelt.einsum("ii", x)
     array(5, dtype=int32)
+    >>> smelt.einsum(x, [0, 1], [1])
+    array([4, 6], dtype=int32)
     """
     check_stream(stream)
+    subscripts, operands = _described("einsum", subscripts, operands)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum", subscripts, xs)
     dtype = common_dtype(xs)
@@ -364,7 +372,7 @@ def einsum(subscripts: str, *operands: ArrayLike, stream: StreamOrDevice = None)
 
 
 @keywords_explained
-def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, ...]], str]:
+def einsum_path(subscripts: str | ArrayLike, *operands: Any) -> tuple[list[tuple[int, ...]], str]:
     """The order in which `einsum` contracts: positions in the shrinking list of operands, and a table.
 
     Args:
@@ -374,6 +382,7 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
     >>> smelt.einsum_path("ij,jk,k->i", smelt.ones((8, 8)), smelt.ones((8, 8)), smelt.ones(8))[0]
     [(1, 2), (0, 1)]
     """
+    subscripts, operands = _described("einsum_path", subscripts, operands)
     xs = [as_array(x) for x in operands]
     inputs, output, extents = _parse("einsum_path", subscripts, xs)
     labels = ["".join(dict.fromkeys(t)) for t in inputs]
@@ -387,6 +396,28 @@ def einsum_path(subscripts: str, *operands: ArrayLike) -> tuple[list[tuple[int, 
         lines.append(f"{pair!s:>10}  {','.join(labels[i] for i in pair)}->{kept}  {cost:,} products")
         labels = [*rest, kept]
     return path, "\n".join(lines)
+
+
+#: Letters of axes that have numbers, in the order in which `sorted` has them.
+_LETTERS = "".join(sorted(string.ascii_letters))
+
+
+def _described(name: str, first: Any, rest: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts as text, and the operands, where lists of numbers may stand behind these."""
+    if isinstance(first, str) or not rest or not isinstance(rest[0], (list, tuple)):
+        return first, rest
+    given = (first, *rest)
+    lists = [*given[1::2], *([given[-1]] if len(given) % 2 else [])]
+    if not all(isinstance(axes, (list, tuple)) for axes in lists):
+        text = "each operand must be followed by a list of the numbers of its axes"
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: {text}"))
+    numbers = [[c if c is ... else integer(name, "a number of an axis", c, 0) for c in axes] for axes in lists]
+    used = sorted({c for axes in numbers for c in axes if c is not ...})
+    if len(used) > len(_LETTERS):
+        raise ShapeError(at_user_line(f"smelt.{name}: {len(used)} axes have numbers, at most {len(_LETTERS)} may"))
+    texts = ["".join("..." if c is ... else _LETTERS[used.index(c)] for c in axes) for axes in numbers]
+    inputs, output = texts[: len(given) // 2], texts[len(given) // 2 :]
+    return ",".join(inputs) + "".join(f"->{t}" for t in output), given[: 2 * len(inputs) : 2]
 
 
 def _parse(name: str, subscripts: str, xs: Sequence[array]) -> tuple[list[str], str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from smelt.ir.sorting import order_along, sorted_along
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, HostArray, StreamOrDevice, array, as_array, convert, from_host, promote_operands
-from ..lazy.movement import counting, to_shape
+from ..lazy.movement import counting, one_axis, to_shape
 from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .creation import full, zeros
@@ -24,7 +25,7 @@ from .logic import isnan, logical_and, logical_not, logical_xor, where
 from .ranges import arange
 from .reductions import any as any_of
 from .searching import host_values
-from .shaping import reshape
+from .shaping import moveaxis
 from .sorting import argsort, cumsum, searchsorted
 from .sorting import sort as in_order
 
@@ -33,6 +34,8 @@ __all__ = [
     "unique_inverse", "unique_values",
 ]  # fmt: skip
 
+#: What has a value where nothing may be evaluated.
+SIZED = "smelt.unique(a, size=) has a fixed shape"
 #: Up to so many elements are compared one by one instead of being sorted.
 FEW = 8
 
@@ -47,9 +50,11 @@ def unique(
     return_counts: bool = False,
     fill_value: ArrayLike | None = None,
     *,
+    axis: int | None = None,
     stream: StreamOrDevice = None,
 ) -> array | tuple[array, ...]:
-    """The sorted distinct elements of the flattened array, `size` of them. NaNs are one element.
+    """The sorted distinct elements of the flattened array, or its parts along an axis, `size` of them. NaNs are one
+    element.
 
     Missing ones are filled up, superfluous ones (the greatest) are left out. Without `size` there are as many as there
     are: that evaluates `a`.
@@ -61,6 +66,8 @@ def unique(
         return_inverse: also, in the shape of `a`, which of them each element is, uint32; at most ``size - 1``.
         return_counts: also how often each of them occurs, int32; 0 for what is filled up.
         fill_value: fills up; by default the least element.
+        axis: the elements are the parts of `a` along it, such as rows for 0, compared by their first elements first.
+            The inverse has one axis then. Each element of a part is a sort of its own.
 
     Returns:
         An array of `size` elements of the dtype of `a`; with one of the flags a tuple, in the order of the flags.
@@ -73,54 +80,74 @@ def unique(
     >>> import smelt
     >>> smelt.unique(smelt.array([2, 1, 2, 3, 1]), 4, return_counts=True, fill_value=0)
     (array([1, 2, 3, 0], dtype=int32), array([2, 2, 1, 0], dtype=int32))
+    >>> smelt.unique(smelt.array([[2, 1], [1, 3], [2, 1]]), axis=0)
+    array([[1, 3],
+           [2, 1]], dtype=int32)
     """
     check_stream(stream)
     x = as_array(a)
     if isinstance(size, (bool, np.bool_)):  # NumPy's second parameter is return_index
         raise ArgumentTypeError(at_user_line(f"smelt.unique: size must be an int, is {size}; name return_index=True"))
-    if size is None:
-        size = np.unique(_sortable("unique", x)).size
-    count = integer("unique", "size", size, 0)
+    along = None if axis is None else one_axis("unique", axis, x.shape)
+    parts = to_shape(x, (x.size,)) if along is None else moveaxis(x, along, 0)
+    n, rest = parts.shape[0], parts.shape[1:]
     fill = None if fill_value is None else as_array(fill_value, x.dtype)
-    if (fill is not None and fill.ndim) or (fill is None and not x.size and count):
+    order, new = _groups(parts if along is None else to_shape(parts, (n, math.prod(rest))))
+    if size is None:
+        size = np.unique(_sortable("unique", x)).size if along is None else int(host_values("unique", new, SIZED).sum())
+    count = integer("unique", "size", size, 0)
+    if (fill is not None and fill.ndim) or (fill is None and not n and count):
         what = "an empty array needs a fill_value" if fill is None else f"fill_value {fill.aval} must be a scalar"
         raise ShapeError(at_user_line(f"smelt.unique: {what}; a {x.aval}"))
-    flat = reshape(x, (-1,)) if x.size else zeros((0,), x.dtype)
-    order = argsort(flat)  # stable: equal elements stay in the order in which they stand
-    ordered = flat[order]
-    before, after = ordered[:-1], ordered[1:]
-    differs = before != after
-    if x.dtype.is_inexact:
-        differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
-    new = concatenate([full((min(x.size, 1),), True, dtypes.bool_), differs])
     rank = cumsum(new) - 1  # which distinct element each one in order is
     # The k-th distinct element begins where the rank reaches k; behind the last one that is the end.
-    begins = searchsorted(rank, arange(count + 1)) if x.size else zeros((count + 1,), dtypes.int32)
-    begins = convert(begins, counting(x.size))
-    found = begins[:-1] < x.size
-    if x.size:
-        first = where(found, begins[:-1], 0)
-        values = ordered[first] if fill is None else where(found, ordered[first], convert(fill, x.dtype))
-        index = convert(order[first], dtypes.uint32)
+    begins = searchsorted(rank, arange(count + 1)) if n else zeros((count + 1,), dtypes.int32)
+    begins = convert(begins, counting(n))
+    if n:
+        found = begins[:-1] < n
+        index = order[where(found, begins[:-1], 0)]
+        values = parts[index]
+        if fill is not None:
+            values = where(to_shape(found, (count, *[1] * len(rest))), values, convert(fill, x.dtype))
     else:
-        values = full((count,), 0 if fill is None else fill, x.dtype)
+        values = full((count, *rest), 0 if fill is None else fill, x.dtype)
         index = zeros((count,), dtypes.uint32)
-    results = [values]
+    results = [values if along is None else moveaxis(values, 0, along)]
     if return_index:
-        results.append(index)
+        results.append(convert(index, dtypes.uint32))
     if return_inverse:
-        inverse = zeros((x.size,), dtypes.uint32)
-        if x.size:
+        inverse = zeros((n,), dtypes.uint32)
+        if n:
             inverse[order] = convert(where(rank < count, rank, max(count - 1, 0)), dtypes.uint32)
-        results.append(reshape(inverse, x.shape))
+        results.append(inverse if along is not None else to_shape(inverse, x.shape))
     if return_counts:
         results.append(begins[1:] - begins[:-1])
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _groups(x: array) -> tuple[array, array]:
+    """The indices that sort elements, or rows by their first elements first, equal ones in their order; and which of
+    these differ from the one before."""
+    n = x.shape[0]
+    if x.ndim == 1:
+        order = argsort(x)
+    else:
+        order = arange(n, dtype=dtypes.uint32)
+        for i in reversed(range(x.shape[1])):
+            order = order[argsort(x[:, i][order])]
+    ordered = x[order]
+    before, after = ordered[:-1], ordered[1:]
+    differs = before != after
+    if x.dtype.is_inexact:
+        differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
+    if x.ndim > 1:
+        differs = any_of(differs, axis=1)
+    return order, concatenate([full((min(n, 1),), True, dtypes.bool_), differs])
+
+
 def _sortable(name: str, x: array) -> HostArray:
     """The flattened elements, in a dtype that NumPy sorts."""
-    host = host_values(name, x, "smelt.unique(a, size=) has a fixed shape").reshape(-1)
+    host = host_values(name, x, SIZED).reshape(-1)
     return host.astype(np.float32) if x.dtype is dtypes.bfloat16 else host
 
 

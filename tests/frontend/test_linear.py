@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import smelt
 import smelt.functions.methods
 from smelt.functions import linear
-from smelt.ir.errors import ShapeError
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError
 from tests.frontend.checks import check_gradient, exact, same
 
 SHAPES = [
@@ -81,6 +81,31 @@ def test_einsum(subscripts, shapes):
     check_gradient(lambda *xs: linear.einsum(subscripts, *xs), *xs)
     path, text = linear.einsum_path(subscripts, *map(exact, xs))
     assert len(path) == max(len(xs) - 1, 1) and "products" in text
+
+
+@pytest.mark.parametrize("subscripts, shapes", [(e[0], e[1:]) for e in EINSUMS], ids=repr)
+def test_einsum_by_numbers_of_axes(subscripts, shapes):
+    def numbers(text):
+        return [... if c == "." else ord(c) for c in text.replace("...", ".") if c != " "]
+
+    left, arrow, right = subscripts.partition("->")
+    xs = [_random(s, i) for i, s in enumerate(shapes)]
+    lists = [numbers(t) for t in left.split(",")]
+    last = [numbers(right)] if arrow else []
+    described = [part for pair in zip(map(exact, xs), lists) for part in pair] + last
+    expected = np.einsum(subscripts, *xs)
+    same(linear.einsum(*described), expected, rtol=1e-10, atol=1e-12)
+    assert linear.einsum_path(*described)[0] == linear.einsum_path(subscripts, *map(exact, xs))[0]
+
+
+def test_errors_of_einsum_by_numbers_of_axes():
+    x = exact(np.ones((2, 3)))
+    for wrong in ([x, [0, -1]], [x, [0, 1.5]], [x, [0, 1], x], [x, [0, 1], x, 3], [x, [0, "j"]]):
+        with pytest.raises((ArgumentTypeError, AttributeValueError), match="einsum"):
+            linear.einsum(*wrong)
+    for wrong in ([x, [0]], [x, [0, 1], [2]], [x, [0, 1], x, [0, 0]], [smelt.ones((1,) * 60), list(range(60))]):
+        with pytest.raises(ShapeError, match="einsum"):
+            linear.einsum(*wrong)
 
 
 def test_einsum_of_ints():

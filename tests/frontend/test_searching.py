@@ -1,6 +1,7 @@
 """Masks read and written, where elements are, distinct elements, membership: against NumPy."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import AttributeValueError, IndexOutOfRangeError, ShapeError, TraceError
+from smelt.ir.errors import AttributeValueError, IndexOutOfRangeError, ShapeError, SmeltError, TraceError
 from smelt.ir.settings import settings
 from tests.frontend.checks import exact, same
 
@@ -265,6 +266,38 @@ def test_unique(shape: tuple[int, ...], dtype: str) -> None:
     same(smelt.unique_inverse(exact(host)).inverse_indices, found.inverse_indices)
     if dtype != "complex64":
         same(smelt.unique(exact(host)), np.unique(host))
+
+
+@pytest.mark.parametrize("shape, axis", [
+    ((7, 2), 0), ((2, 7), 1), ((4, 9, 2), -2), ((6,), 0), ((1, 3), 0), ((3, 0), 0), ((0, 3), 0), ((5, 1), 0),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32"])
+def test_unique_along_an_axis(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    host = np.random.default_rng(5).integers(0, 2, shape).astype(dtype)
+    flags: Any = {"return_index": True, "return_inverse": True, "return_counts": True}
+    if host.size:
+        values, first, inverse, counts = np.unique(host, axis=axis, **flags)
+    else:  # NumPy has no word for rows without elements
+        n = shape[axis]
+        values = host[:1] if n else host
+        first, inverse, counts = np.zeros(min(n, 1)), np.zeros(n), np.full(min(n, 1), n)
+    found = smelt.unique(smelt.array(host), axis=axis, **flags)
+    same(found[0], values)
+    for got, wanted in zip(found[1:], (first, inverse, counts)):
+        np.testing.assert_array_equal(got, wanted.reshape(-1))
+    n = values.shape[axis]
+    sized = smelt.compile(lambda x: smelt.unique(x, n + 2, fill_value=1, axis=axis))(smelt.array(host))
+    np.testing.assert_array_equal(np.take(sized, range(n), axis), values)
+    assert (np.take(sized, [n, n + 1], axis) == 1).all()
+
+
+def test_rows_with_a_nan_in_the_same_place_are_one() -> None:
+    x = smelt.array([[math.nan, 1.0], [0.0, 1.0], [math.nan, 1.0], [-0.0, 1.0]])
+    values, counts = smelt.unique(x, return_counts=True, axis=0)
+    same(values, np.array([[0, 1], [math.nan, 1]], np.float32))
+    assert counts.tolist() == [2, 2]
+    with pytest.raises(SmeltError, match="axis"):
+        smelt.unique(x, axis=2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

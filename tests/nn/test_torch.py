@@ -94,6 +94,7 @@ CASES = {
     "Conv2d": conv(2, padding=1, stride=2),
     "Conv2d grouped": conv(2, groups=2),
     "Conv3d": conv(3, padding=(1, 0, 2)),
+    "Conv3d grouped": conv(3, groups=2, stride=(1, 2, 1)),
     "ConvTranspose1d": conv(1, True, stride=2),
     "ConvTranspose2d": conv(2, True, stride=2, padding=1),
     "ConvTranspose3d": conv(3, True),

@@ -59,7 +59,7 @@ class _Convolution(Module):
         options = [("kernel_size", as_attribute(self.weight.shape[1:-1]))]
         options += [(what, getattr(self, what)) for what in ("stride", "padding", "dilation")]
         listed = ", ".join(f"{what}={v}" for what, v in options)
-        if self._spatial < 3:  # Conv3d has no groups
+        if self._spatial < 3 or self.groups > 1:  # MLX's Conv3d has no groups
             listed += f", groups={self.groups}"
         inputs, outputs = self.weight.shape[-1] * self.groups, self.weight.shape[0]
         return f"{inputs}, {outputs}, {listed}, bias={'bias' in self}"
@@ -142,7 +142,7 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """The convolution of volumes, [batch, depth, height, width, in_channels]; see `Conv2d`.
+    """The convolution of volumes, [batch, depth, height, width, in_channels]; see `Conv2d`. MLX's has no groups.
 
     >>> import smelt
     >>> smelt.nn.Conv3d(1, 2, kernel_size=2)(smelt.ones((1, 3, 4, 5, 1))).shape
@@ -160,5 +160,7 @@ class Conv3d(_Convolution):
         padding: int | tuple[int, int, int] = 0,
         dilation: int | tuple[int, int, int] = 1,
         bias: bool = True,
+        *,
+        groups: int = 1,
     ):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 1, bias)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
