@@ -111,7 +111,7 @@ class _Job:
             try:
                 _thread.start_new_thread(self.run, ())
             except RuntimeError:  # no more threads, or the interpreter is shutting down
-                self.run()
+                signals_later(self.run)
         self.ended.acquire()
 
 
@@ -134,10 +134,13 @@ def whole(action: Callable[[], T]) -> T:
             job.wait()
         except BaseException as error:
             interrupt = interrupt or error
-    if interrupt is not None:
-        raise interrupt
-    if job.error is not None:
-        raise job.error
+    try:
+        if interrupt is not None:
+            raise interrupt
+        if job.error is not None:
+            raise job.error
+    finally:
+        interrupt = job.error = None  # they refer to this frame, which would keep them, and what callers have
     return job.result
 
 
@@ -218,8 +221,11 @@ def signals_later(action: Callable[[], T]) -> T:
                 break
             except BaseException as error:
                 interrupt = interrupt or error
-        if interrupt is not None:
-            raise interrupt
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            interrupt = frame = None  # as in `whole`
 
 
 def _held_by_forks() -> Iterator[Any]:
