@@ -135,6 +135,20 @@ def _nothing() -> None:
     pass
 
 
+def _begin(bodies: Sequence[Callable[[], None]], others: list[_Part]) -> None:
+    """Offer parts to helpers, call the first body, and those that no helper has begun."""
+    _helpers.call([part.run for part in others])
+    bodies[0]()
+    for part, body in zip(others, bodies[1:]):
+        if part.is_mine():
+            body()
+
+
+def _wait(parts: list[_Part]) -> None:
+    for part in parts:
+        part.wait()
+
+
 def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]:
     """Call all of them at once where there are threads, the first in this one; the errors of the others that other
     threads called.
@@ -142,21 +156,17 @@ def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]
     What no thread has begun when this one is done with its own is called here. What is raised here, by a handler of a
     signal as well, is raised when all that have begun have ended: what they write to may go afterwards.
     """
-    first, others = bodies[0], [_Part(body) for body in bodies[1:]]
+    others = [_Part(body) for body in bodies[1:]]
     interrupt: BaseException | None = None
-    # Handlers of signals run at calls and at jumps back. All of those, from here to the last end, are in a `try`.
+    # Handlers of signals run at calls and at jumps back. All of those, from here to the last end, are in a `try`, which
+    # has no loop of its own: from Python 3.12 on the jump of an `if` that does not hold to the next turn is outside.
     try:
-        _helpers.call([part.run for part in others])
-        first()
-        for part, body in zip(others, bodies[1:]):
-            if part.is_mine():
-                body()
+        _begin(bodies, others)
     except BaseException as error:
         interrupt = error
     while True:
         try:
-            for part in others:
-                part.wait()
+            _wait(others)
             break
         except BaseException as error:
             interrupt = interrupt or error

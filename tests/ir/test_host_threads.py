@@ -50,6 +50,12 @@ def test_a_container_has_the_processors_of_its_time(
         host_threads.processors.cache_clear()
 
 
+#: What an interrupt may come in.
+TOGETHER = (
+    host_threads.together, host_threads._begin, host_threads._wait, host_threads._Part.wait, host_threads._Part.is_mine,
+)  # fmt: skip
+
+
 def test_an_interrupt_waits_for_all_parts() -> None:
     begun, ended = [], []
 
@@ -62,7 +68,7 @@ def test_an_interrupt_waits_for_all_parts() -> None:
         with override(num_threads=3):
             host_threads.share(3, 1.0, body)
 
-    inside = (host_threads.share, host_threads.together, host_threads._Part.wait, host_threads._Part.is_mine)
+    inside = (host_threads.share, *TOGETHER)
     places = 0
     for place in interrupts.everywhere(run, *inside):
         now = len(ended)
@@ -167,7 +173,7 @@ def test_all_handlers_of_signals_are_back_after_an_interrupt() -> None:
     mine = [signal.getsignal(number) for number in numbers]
     try:
         for place in interrupts.everywhere(
-            lambda: locks.signals_later(lambda: signal.raise_signal(signal.SIGUSR1)), locks.signals_later
+            lambda: locks.signals_later(lambda: signal.raise_signal(signal.SIGUSR1)), locks.signals_later, locks._handle
         ):
             assert [signal.getsignal(number) for number in numbers] == mine, place
     finally:
