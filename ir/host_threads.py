@@ -64,7 +64,7 @@ class _Helpers:
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def call(self, jobs: list[Callable[[], None]]) -> None:
-        """Have all jobs called by threads, of which there are as many at least; without threads by the caller."""
+        """Have all jobs called by threads, of which there are as many where there can be; without any nothing is."""
         with _starting:
             while self._count < len(jobs):
                 try:
@@ -72,11 +72,10 @@ class _Helpers:
                 except RuntimeError:  # no more threads, or the interpreter is shutting down
                     break
                 self._count += 1
-            here = jobs if not self._count else []
-        for job in jobs[len(here) :]:
-            self._work.put(job)
-        for job in here:
-            job()
+            started = self._count
+        if started:  # else the queue would keep them
+            for job in jobs:
+                self._work.put(job)
 
     @staticmethod
     def _run(work: SimpleQueue[Callable[[], None]]) -> None:
@@ -102,10 +101,10 @@ class _Part:
     """A part of some work, which the first thread that claims it does."""
 
     def __init__(self, body: Callable[[], None]):
-        self.body, self.over = body, False
-        self.error: BaseException | None = None
         # Settings of the caller, such as which errors of floating point are ignored, hold for the thread.
-        self.context = contextvars.copy_context()
+        self.work: Callable[[], None] = functools.partial(contextvars.copy_context().run, body)
+        self.over = False
+        self.error: BaseException | None = None
         self.ended: SimpleQueue[None] = SimpleQueue()  # as a lock that is made anew for each part
         self._owner: dict[str, int] = {}
 
@@ -118,7 +117,7 @@ class _Part:
         if not self.is_mine():
             return
         try:
-            self.context.run(self.body)
+            self.work()
         except BaseException as error:
             self.error = error.with_traceback(None)  # which refers to this frame
         finally:
@@ -129,6 +128,25 @@ class _Part:
         """Until a helper is done with it or will never begin it. Whoever is interrupted waits again."""
         while not self.over and not self.is_mine():
             self.ended.get()
+        self.work = _nothing  # while all helpers are busy the queue keeps the part, which keeps no memory
+
+
+def _nothing() -> None:
+    pass
+
+
+def _begin(bodies: Sequence[Callable[[], None]], others: list[_Part]) -> None:
+    """Offer parts to helpers, call the first body, and those that no helper has begun."""
+    _helpers.call([part.run for part in others])
+    bodies[0]()
+    for part, body in zip(others, bodies[1:]):
+        if part.is_mine():
+            body()
+
+
+def _wait(parts: list[_Part]) -> None:
+    for part in parts:
+        part.wait()
 
 
 def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]:
@@ -138,26 +156,25 @@ def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]
     What no thread has begun when this one is done with its own is called here. What is raised here, by a handler of a
     signal as well, is raised when all that have begun have ended: what they write to may go afterwards.
     """
-    first, others = bodies[0], [_Part(body) for body in bodies[1:]]
+    others = [_Part(body) for body in bodies[1:]]
     interrupt: BaseException | None = None
-    # Handlers of signals run at calls and at jumps back. All of those, from here to the last end, are in a `try`.
+    # Handlers of signals run at calls and at jumps back. All of those, from here to the last end, are in a `try`, which
+    # has no loop of its own: from Python 3.12 on the jump of an `if` that does not hold to the next turn is outside.
     try:
-        _helpers.call([part.run for part in others])
-        first()
-        for part in others:
-            if part.is_mine():
-                part.body()
+        _begin(bodies, others)
     except BaseException as error:
         interrupt = error
     while True:
         try:
-            for part in others:
-                part.wait()
+            _wait(others)
             break
         except BaseException as error:
             interrupt = interrupt or error
-    if interrupt is not None:
-        raise interrupt
+    try:
+        if interrupt is not None:
+            raise interrupt
+    finally:
+        interrupt = None  # it refers to this frame, which would keep it, and arrays of the callers with it
     return [part.error for part in others]
 
 

@@ -111,7 +111,7 @@ class _Job:
             try:
                 _thread.start_new_thread(self.run, ())
             except RuntimeError:  # no more threads, or the interpreter is shutting down
-                self.run()
+                signals_later(self.run)
         self.ended.acquire()
 
 
@@ -134,10 +134,13 @@ def whole(action: Callable[[], T]) -> T:
             job.wait()
         except BaseException as error:
             interrupt = interrupt or error
-    if interrupt is not None:
-        raise interrupt
-    if job.error is not None:
-        raise job.error
+    try:
+        if interrupt is not None:
+            raise interrupt
+        if job.error is not None:
+            raise job.error
+    finally:
+        interrupt = job.error = None  # they refer to this frame, which would keep them, and what callers have
     return job.result
 
 
@@ -192,6 +195,16 @@ def _here(action: Callable[[], T]) -> T:
     return signals_later(run)
 
 
+def _handle(handlers: dict[int, Any], arrived: list[tuple[int, Any]]) -> None:
+    """Put handlers of signals back, and call those of signals that have arrived."""
+    for number, handler in handlers.items():
+        if _signal.getsignal(number) is not handler:
+            _signal.signal(number, handler)
+    while arrived:
+        number, frame = arrived.pop(0)
+        handlers[number](number, frame)
+
+
 def signals_later(action: Callable[[], T]) -> T:
     """What `action` returns, on this thread; handlers of signals, which run on the main thread, run after it."""
     if threading.get_ident() != threading.main_thread().ident:
@@ -206,20 +219,19 @@ def signals_later(action: Callable[[], T]) -> T:
         return action()
     finally:
         interrupt = None
-        # A handler that is back, and one that is called, may raise at any call and at any jump back.
+        # A handler that is back, and one that is called, may raise at any call and at any jump back. The `try` has no
+        # loop of its own: from Python 3.12 on some jumps of such a one are outside.
         while True:
             try:
-                for number, handler in handlers.items():
-                    if _signal.getsignal(number) is not handler:
-                        _signal.signal(number, handler)
-                while arrived:
-                    number, frame = arrived.pop(0)
-                    handlers[number](number, frame)
+                _handle(handlers, arrived)
                 break
             except BaseException as error:
                 interrupt = interrupt or error
-        if interrupt is not None:
-            raise interrupt
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            interrupt = None  # as in `whole`
 
 
 def _held_by_forks() -> Iterator[Any]:

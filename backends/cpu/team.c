@@ -284,7 +284,7 @@ static void run_by_team(void (*function)(void *), void *table, unsigned wanted)
     run->members = members;
     atomic_store(&run->arrived, 0);
     atomic_store(&run->left, members - 1);
-    for (int i = 1; i < members; i++) {
+    for (int i = members - 1; i > 0; i--) { /* the last one first: who has begun wakes members with larger numbers */
         run->workers[i]->number = i;
         atomic_store(&run->workers[i]->run, run);
     }
@@ -292,6 +292,7 @@ static void run_by_team(void (*function)(void *), void *table, unsigned wanted)
     work(run, 0);
     WAIT(run, atomic_load(&run->left) == 0, is_in_the_way(run, 0, atomic_load(&run->phase), time));
     leave(run, 0);
+    own_processor = AWAY; /* it is not where the seat in an outer run says */
     pthread_mutex_lock(&guard);
     run->next = free_runs;
     free_runs = run;

@@ -120,7 +120,10 @@ class PythonThreads(Team):
 
     def launch(self, call, address, table, count):
         for error in filter(None, together([functools.partial(call, table)] * count)):
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # which refers to this frame
 
 
 #: How often a waiting member of libgomp's team looks before it sleeps: 0.1 to 0.4 ms, as long as most kernels take.

@@ -140,7 +140,9 @@ class Node:
         if not _release.active:
             _release.active = True
             try:
-                while queue:
+                while True:  # of a loop with a condition Python 3.12 has a jump outside of the `try`
+                    if not queue:
+                        break
                     queue.pop()
             finally:  # an interrupt inside leaves the rest to the next one
                 _release.active = False

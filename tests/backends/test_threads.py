@@ -120,6 +120,12 @@ def test_python_threads_make_all_calls() -> None:
     assert calls == [7] * 8
 
 
+#: What an interrupt may come in.
+TOGETHER = (
+    host_threads.together, host_threads._begin, host_threads._wait, host_threads._Part.wait, host_threads._Part.is_mine,
+)  # fmt: skip
+
+
 def test_an_interrupt_waits_for_the_calls_that_run() -> None:
     """They write to memory that goes when the launch has ended."""
     team, begun, ended = threads.PythonThreads(), [], []
@@ -129,7 +135,7 @@ def test_an_interrupt_waits_for_the_calls_that_run() -> None:
         time.sleep(0.0 if threading.current_thread() is threading.main_thread() else 0.005)
         ended.append(table)
 
-    inside = (host_threads.together, host_threads._Part.wait, host_threads._Part.is_mine, call)
+    inside = (*TOGETHER, call)
     places = 0
     for place in interrupts.everywhere(lambda: team.launch(call, 0, 7, 3), *inside):
         now = len(ended)

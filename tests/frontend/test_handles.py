@@ -7,6 +7,7 @@ import gc
 import io
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ import pytest
 
 import smelt
 from smelt.ir.errors import ArgumentTypeError, BufferExportError, DeviceError, OutOfMemoryError, SmeltError
+from smelt.lazy import core
+
+from .. import interrupts
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 
@@ -28,6 +32,19 @@ def test_weak_references() -> None:
     assert reference() is None and found == ["gone"]
     y = smelt.ones(3)
     assert weakref.WeakValueDictionary(y=y)["y"] is y
+
+
+@pytest.mark.skipif(not hasattr(core.Node.__init__, "__code__"), reason="nodes are the core's in C")
+def test_an_interrupt_leaves_releases_to_the_next() -> None:
+    """A node that goes releases its inputs, and those that an interrupted one has left."""
+
+    def release() -> None:
+        core.Node.__del__(SimpleNamespace(inputs=(1,)))  # type: ignore[arg-type]
+
+    for place in interrupts.everywhere(release, core.Node.__del__):
+        assert not core._release.active, place
+        release()
+        assert not core._release.queue, place
 
 
 #: Ways to call a function of an array, many of which ask for nothing to be done where axes are short.
