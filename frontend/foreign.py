@@ -46,7 +46,7 @@ NUMPY = {
     "diag_indices_from": "smelt.diag_indices(n)", "polyadd": "the sum of coefficients",
     "trim_zeros": "x[smelt.nonzero(x)[0][0]:]", "packbits": "smelt.array(numpy.packbits(x))",
     "unpackbits": "smelt.array(numpy.unpackbits(x))", "bmat": "smelt.block",
-    "c_": "smelt.stack", "s_": "slices in brackets", "mgrid": "smelt.meshgrid",
+    "c_": "smelt.column_stack", "s_": "slices in brackets", "mgrid": "smelt.meshgrid",
     "ogrid": "smelt.meshgrid(..., sparse=True)",
     "fromfunction": "smelt.meshgrid of smelt.arange",
     "frombuffer": "smelt.array(numpy.frombuffer(...))", "fromiter": "smelt.array(list(iterator))",
@@ -315,12 +315,21 @@ OPTIMIZER = {
     "minimize": "optimizer.update(model, gradients)", "defaults": "optimizer.state",
 }  # fmt: skip
 
+#: Of a compiled function and of the stages that follow.
+STAGES = {
+    "jaxpr": "smelt.compile(f).trace(*args).as_text(short=True)", "eval_shape": "smelt.compile(f).trace(*args)",
+    **dict.fromkeys(("cost_analysis", "memory_analysis"), "smelt.compile(f).trace(*args).lower().compile().cost()"),
+    "compiler_ir": "smelt.compile(f).trace(*args).as_text(stage)",
+    "clear_cache": "nothing: the least recently used programs go first",
+}  # fmt: skip
+
 #: By what is asked for a name, and by library.
 _LIBRARIES: dict[str, dict[str, dict[str, str]]] = {
     "smelt": {"NumPy": NUMPY, "PyTorch": TORCH, "JAX": JAX, "SciPy": SCIPY},
     "smelt.linalg": {"SciPy": LINALG}, "smelt.nn": {"PyTorch": NN}, "smelt.nn.init": {"PyTorch": INIT},
     "smelt.random": RANDOM, "smelt.optimizers": {"PyTorch": OPTIMIZERS},
     "smelt.nn.Module": {"PyTorch": MODULE}, "smelt.optimizers.Optimizer": {"PyTorch": OPTIMIZER},
+    "smelt.compile": {"JAX": STAGES},
 }  # fmt: skip
 
 

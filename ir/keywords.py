@@ -52,6 +52,9 @@ _FIRST = frozenset([
 #: What no function here has, and why.
 _NOWHERE = {
     "requires_grad": "derivatives are taken by smelt.grad",
+    "ignore_index": "keep = targets != index, then smelt.where(keep, targets, 0) for targets, keep as weights, or "
+    "factor of the losses with reduction='none', and a division by keep.sum()",
+    "padding_idx": "smelt.where(indices[..., None] == index, 0, layer(indices)) leaves it out",
     "where": "smelt.where(mask, x, …) makes what is left out harmless before",
     "device": "what is computed under `with smelt.stream(device):` is on that device",
     "order": "the order in memory is no part of an array",

@@ -108,6 +108,8 @@ def lower(options: argparse.Namespace) -> Any:
     except Exception as error:
         line = innermost_line(error)
         at = f"; at {line}" if line else ""
+        if isinstance(error, TypeError) and not arguments:
+            at += "; what it takes follows its name: a type such as f32[4,8], or a number, each"
         raise UsageError(f"{options.target} raised {type(error).__name__}: {error}{at}") from error
 
 
@@ -132,7 +134,10 @@ def load(target: str) -> Any:
     """The function that ``module:function`` names."""
     module_name, colon, name = target.rpartition(":")
     if not colon or not module_name or not name:
-        raise UsageError(f"{target!r} is not MODULE:FUNCTION, for example examples/gelu.py:gelu")
+        said = f"{target!r} is not MODULE:FUNCTION, for example examples/gelu.py:gelu"
+        if os.path.isfile(target) and not target.endswith(".py"):
+            said += f"; of a file of IR, smelt view {target} -o page.html shows all stages, and smelt opt transforms it"
+        raise UsageError(said)
     try:
         module = _load_module(module_name)
     except UsageError:

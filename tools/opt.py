@@ -230,7 +230,10 @@ def read_source(path: str) -> tuple[str, str]:
             with open(path, "rb") as file:
                 data = file.read()
     except OSError as error:
-        raise IRError(f"{name}: error: cannot be read: {error.strerror}") from None
+        how = ""
+        if os.path.isfile(name.rpartition(":")[0]):
+            how = f"; this command reads IR, which smelt dump {name} 'f32[8]' -o f.mlir writes of a function"
+        raise IRError(f"{name}: error: cannot be read: {error.strerror}{how}") from None
     if name.endswith(".py"):
         how = f"name a function in it and its arguments, smelt dump {name}:FUNCTION 'f32[8]' (smelt view likewise)"
         raise IRError(f"{name}: error: this is a Python file, no MLIR text: {how}")

@@ -37,6 +37,7 @@ from .donation import Donate, Donations, GivenState
 from .grad import name_of, tracing
 from .recording import check_function
 from .shapeless import HeldState, Sizes
+from .stage_names import explain_names
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
@@ -414,6 +415,9 @@ class CompiledFunction(Generic[P, R]):
         held = tree.flatten(self._inputs, space=tree.STATES)[0] if self._inputs is not None else []
         state_arrays = [x for x in held if isinstance(x, array)]
         return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
+
+
+explain_names(CompiledFunction)
 
 
 def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | None, name: str) -> Executable:

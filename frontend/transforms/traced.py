@@ -20,6 +20,7 @@ from smelt.runtime.pipelines import spelled
 from ..lazy.build import build_module
 from ..lazy.execution import direct
 from ..lazy.graph import GraphFunction, Ref
+from .stage_names import explain_stages
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
     from typing_extensions import Self
@@ -278,3 +279,6 @@ class Compiled(OfThisProcess):
         if stage not in self.executable.stages and (device := offering(stage)) is not None:
             return self._lower_for(device).as_text(stage)
         return self.executable.as_text(stage, stages())
+
+
+explain_stages(Trace, Lowered, Compiled)

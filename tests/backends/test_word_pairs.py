@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,15 +10,18 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu.contract import word_pairs
+from smelt.backends.cpu.contract import expressions, word_pairs
 from smelt.backends.cpu.contract.pairs import has_bfloat16_pairs
 from smelt.ir.settings import override
 
+from ..spies import calls_of
 from .test_expressions import _agree
 
 FORMATS = [("affine", group, bits) for bits in (1, 2, 4) for group in (32, 64, 128)]
 FORMATS += [("mxfp4", 32, 4), ("nvfp4", 16, 4)]
 INSTRUCTION = "avx512bf16.dpbf16ps"
+#: The least absolute value of rows: subnormal, the least that is not, with subnormal products, the bound and above it.
+LEAST = [2.0**-133, 2.0**-126, 2.0**-118, word_pairs.LEAST / 2, word_pairs.LEAST, 2.0**-90]
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +29,12 @@ def checked() -> Iterator[None]:
     """For places outside of arrays."""
     with override(check=True):
         yield
+
+
+@pytest.fixture
+def paired(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether a product was made in pairs, of each that took this kernel."""
+    return calls_of(monkeypatch, expressions, "_is_paired", lambda arguments, result: result)
 
 
 def _product(mode: str, group: int, bits: int) -> Callable[..., smelt.array]:
@@ -48,19 +58,20 @@ def _plain(packed: list[smelt.array], mode: str, group: int, bits: int) -> smelt
     return smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
 
 
-def _uses_pairs(f: Any, *arguments: smelt.array) -> bool:
-    return INSTRUCTION in f.trace(*arguments).lower().compile().as_text("kernel")
-
-
 @pytest.mark.thinned(3)
-@pytest.mark.parametrize("rows", range(1, 10))
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9])
 @pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
-def test_formats(mode: str, group: int, bits: int, rows: int) -> None:
+def test_formats(mode: str, group: int, bits: int, rows: int, paired: list[bool]) -> None:
     columns, depth = (11, 9, 67, 130)[rows % 4], (512, 1536, 2560)[rows % 3]
     x, packed = _given(rows, rows, columns, depth, mode, group, bits)
-    f = _product(mode, group, bits)
-    _agree(f(x, *packed), x, _plain(packed, mode, group, bits))
-    assert _uses_pairs(f, x, *packed) is has_bfloat16_pairs()
+    _agree(_product(mode, group, bits)(x, *packed), x, _plain(packed, mode, group, bits))
+    assert paired == [has_bfloat16_pairs()]
+
+
+def test_the_instruction() -> None:
+    x, packed = _given(0, 2, 9, 512, "affine", 64, 4)
+    text = _product("affine", 64, 4).trace(x, *packed).lower().compile().as_text("kernel")
+    assert (INSTRUCTION in text) is has_bfloat16_pairs()
 
 
 @pytest.mark.parametrize("rows", [17, 33, 64])
@@ -70,60 +81,59 @@ def test_many_rows(form: tuple[str, int, int], rows: int) -> None:
     _agree(_product(*form)(x, *packed), x, _plain(packed, *form))
 
 
-@pytest.mark.parametrize("bits", [3, 5, 6, 8])
-def test_numbers_that_lie_otherwise(bits: int) -> None:
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("bits", [5, 3, 8, 6])
+def test_numbers_that_lie_otherwise(bits: int, paired: list[bool]) -> None:
     x, packed = _given(bits, 3, 67, 512, "affine", 64, bits)
-    f = _product("affine", 64, bits)
-    _agree(f(x, *packed), x, _plain(packed, "affine", 64, bits))
-    assert not _uses_pairs(f, x, *packed)
+    _agree(_product("affine", 64, bits)(x, *packed), x, _plain(packed, "affine", 64, bits))
+    assert paired == [False]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_elements_that_are_no_bfloat16(dtype: str) -> None:
+def test_elements_that_are_no_bfloat16(dtype: str, paired: list[bool]) -> None:
     x, packed = _given(1, 3, 67, 512, "affine", 64, 4)
-    x, f = x.astype(getattr(smelt, dtype)), _product("affine", 64, 4)
-    _agree(f(x, *packed), x, _plain(packed, "affine", 64, 4))
-    assert not _uses_pairs(f, x, *packed)
+    x = x.astype(getattr(smelt, dtype))
+    _agree(_product("affine", 64, 4)(x, *packed), x, _plain(packed, "affine", 64, 4))
+    assert paired == [False]
 
 
-def test_without_the_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_instruction(monkeypatch: pytest.MonkeyPatch, paired: list[bool]) -> None:
     monkeypatch.setattr(word_pairs, "has_bfloat16_pairs", lambda: False)
     x, packed = _given(2, 5, 67, 512, "affine", 64, 4)
-    f = _product("affine", 64, 4)
-    _agree(f(x, *packed), x, _plain(packed, "affine", 64, 4))
-    assert not _uses_pairs(f, x, *packed)
+    _agree(_product("affine", 64, 4)(x, *packed), x, _plain(packed, "affine", 64, 4))
+    assert paired == [False]
 
 
-@pytest.mark.parametrize("least", [2.0**-133, 2.0**-126, 2.0**-118, 2.0**-102, 2.0**-90])
 @pytest.mark.parametrize(("rows", "depth"), [(1, 512), (3, 512), (8, 32768)])
 @pytest.mark.parametrize("form", [("affine", 64, 4), ("mxfp4", 32, 4)])
-def test_tiny_elements_count(form: tuple[str, int, int], rows: int, depth: int, least: float) -> None:
+def test_tiny_elements_count(form: tuple[str, int, int], rows: int, depth: int) -> None:
     """Subnormal ones, and those whose products would be; in the first of several blocks of the depth, too."""
     x, packed = _given(3, rows, 9, depth, *form)
-    tiny = np.zeros((rows, depth), np.float32)
-    tiny[:, 1:64] = np.sign(np.asarray(x.astype(smelt.float32)))[:, 1:64] * np.float32(least)
     large = packed[1] * 2.0**60 if form[0] == "affine" else packed[1] + 60  # the sums are no smaller than can be told
     packed = [packed[0], large, *(b * 2.0**60 for b in packed[2:])]
-    found = np.asarray(_product(*form)(smelt.array(tiny).astype(smelt.bfloat16), *packed), np.float64)
-    w = np.asarray(_plain(packed, *form), np.float64)
-    np.testing.assert_allclose(found, tiny.astype(np.float64) @ w.T, 0, 1e-6 * least * np.abs(w[:, :64]).sum(1).max())
+    f, w = _product(*form), np.asarray(_plain(packed, *form), np.float64)
+    signs, largest = np.sign(np.asarray(x.astype(smelt.float32)))[:, 1:64], np.abs(w[:, :64]).sum(1).max()
+    for least in LEAST:
+        tiny = np.zeros((rows, depth), np.float32)
+        tiny[:, 1:64] = signs * np.float32(least)
+        found = np.asarray(f(smelt.array(tiny).astype(smelt.bfloat16), *packed), np.float64)
+        wanted = tiny.astype(np.float64) @ w.T
+        np.testing.assert_allclose(found, wanted, 0, 1e-6 * least * largest, err_msg=str(least))
 
 
-@pytest.mark.parametrize("what", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("where", ["x", "scales", "biases"])
 @pytest.mark.parametrize("rows", [1, 6])
-def test_what_is_not_finite(where: str, what: float, rows: int) -> None:
+def test_what_is_not_finite(rows: int) -> None:
     form = "affine", 64, 4
-    x, packed = _given(4, rows, 9, 512, *form)
-    if where == "x":
-        x[rows - 1, 70] = what
-    else:
-        packed[1 if where == "scales" else 2][3, 2] = what
-    with np.errstate(invalid="ignore"):
-        wanted = np.asarray(x.astype(smelt.float32)) @ np.asarray(_plain(packed, *form)).T
-    found = np.asarray(_product(*form)(x, *packed))
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
-    np.testing.assert_allclose(found, wanted, 1e-4, 1e-3)
+    f = _product(*form)
+    for where, what in itertools.product(["x", "scales", "biases"], [np.inf, -np.inf, np.nan]):
+        x, packed = _given(4, rows, 9, 512, *form)
+        if where == "x":
+            x[rows - 1, 70] = what
+        else:
+            packed[1 if where == "scales" else 2][3, 2] = what
+        with np.errstate(invalid="ignore"):
+            wanted = np.asarray(x.astype(smelt.float32)) @ np.asarray(_plain(packed, *form)).T
+        np.testing.assert_allclose(np.asarray(f(x, *packed)), wanted, 1e-4, 1e-3, err_msg=f"{where} {what}")
 
 
 @pytest.mark.parametrize("form", [("affine", 64, 4), ("nvfp4", 16, 4)])

@@ -94,6 +94,37 @@ def test_names_of_another_part_of_smelt(use, says):
         use()
 
 
+@pytest.mark.parametrize(
+    ("take", "names"),
+    [
+        (lambda f, x: f, {
+            "view": r"\.trace\(\*args\)\.lower\(\)\.compile\(\)\.view", "lower": r"\.trace\(\*args\)\.lower",
+            "as_text": r"\.trace\(\*args\)\.as_text", "jaxpr": r"what JAX calls so is smelt\.compile\(f\)\.trace",
+            "tracee": "has no attribute 'tracee'",
+        }),
+        (lambda f, x: f.trace(x), {"cost": r": \.lower\(\)\.compile\(\)\.cost", "compile": r": \.lower\(\)\.compile"}),
+        (lambda f, x: f.trace(x).lower(), {"remarks": r": \.compile\(\)\.remarks", "as_texts": "did you mean as_text"}),
+        (lambda f, x: f.trace(x).lower().compile(), {"vieww": "did you mean view", "lower": "no attribute 'lower'"}),
+    ],
+)  # fmt: skip
+def test_names_of_later_stages(take, names):
+    stage = take(smelt.compile(lambda x: x * 2), smelt.ones(2))
+    for name, says in names.items():
+        with pytest.raises(MissingNameError, match=rf"{says}.*; at .*test_foreign\.py"):
+            getattr(stage, name)
+    assert not hasattr(stage, "__length_hint__") and not hasattr(stage, "_repr_html_")
+
+
+def test_labels_that_are_left_out():
+    logits, targets = smelt.array([[1.0, 0.0], [3.0, 1.0], [0.5, 0.25]]), smelt.array([0, -100, 1])
+    with pytest.raises(TypeError, match=r"'ignore_index'; keep = targets != index, .*; its parameters"):
+        smelt.nn.losses.cross_entropy(logits, targets, ignore_index=-100)
+    keep = targets != -100
+    loss = smelt.nn.losses.cross_entropy(logits, smelt.where(keep, targets, 0), keep, reduction="sum") / keep.sum()
+    picked = smelt.nn.losses.cross_entropy(logits[[0, 2]], targets[[0, 2]], reduction="mean")
+    assert smelt.allclose(loss, picked)
+
+
 def test_an_attribute_of_a_subclass_comes_first():
     class Named(smelt.array):
         numpy = "mine"

@@ -454,6 +454,7 @@ def test_dump_a_stage(run, program):
         ("PROGRAM:number", [], "is not a function"),
         ("PROGRAM:broken", ["f32[2]"], "AttributeError"),
         ("PROGRAM:square", [], "missing 1 required positional argument"),
+        ("PROGRAM:square", [], "what it takes follows its name: a type such as f32[4,8]"),
         ("PROGRAM:square", ["f33[2]"], "unknown dtype 'f33'"),
         ("PROGRAM:square", ["f32[2"], "argument 'f32[2'"),
         ("PROGRAM:square", ["f32[2]", "--stage=cooked", "--device=reference"], "no stage 'cooked'; stages: graph"),
@@ -467,6 +468,16 @@ def test_dump_mistakes(run, program, target, arguments, part):
 def test_view_of_a_file_without_its_function(run, program, tmp_path):
     part = f"{program!r} is not MODULE:FUNCTION"
     fails(run("view", program, "f32[2]", "-o", str(tmp_path / "v.html"), main=cli.main), part)
+
+
+def test_dump_of_a_file_of_ir(run, good):
+    fails(run("dump", good, main=cli.main), f"smelt view {good} -o page.html")
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "opt"])
+def test_functions_where_files_of_ir_belong(run, program, command):
+    part = f"No such file or directory; this command reads IR, which smelt dump {program}:square"
+    fails(run(command, f"{program}:square", main=cli.main), part)
 
 
 def test_dump_for_reading(run, program):
