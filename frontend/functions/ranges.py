@@ -172,7 +172,7 @@ def linspace(
     if is_several(start) or is_several(stop):
         ends, target = ends_of("linspace", dtype, start, stop)
         _check_parts(target, any(end.dtype.is_complex for end in ends), start, stop)
-        found = between("linspace", ends, count, endpoint, target)
+        found = (_integers if target.is_integer else between)("linspace", ends, count, endpoint, target)
         return convert(along(found, one_axis("linspace", axis, found.shape)), target)
     first, last = _end("start", start), _end("stop", stop)
     by_parts = isinstance(first, complex) or isinstance(last, complex)
@@ -184,8 +184,12 @@ def linspace(
     if parts < 1:
         return full(shape, first, target)
     whole = [v for v in map(_whole, (first, last)) if v is not None and target.is_integer and target.holds(v)]
-    if len(whole) == 2 and type(parts) is int and all(map(dtypes.int64.holds, (*whole, whole[1] - whole[0]))):
-        return convert(_whole_parts(count, parts, *whole), target)
+    if len(whole) == 2:
+        kind = dtypes.uint64 if target.kind == "u" else dtypes.int64
+        return convert(_whole_parts(iota(shape, 0, kind), parts, *(filled(shape, v, kind) for v in whole)), target)
+    if target.is_integer and not isinstance(first, complex) and not isinstance(last, complex):
+        ends = [filled(shape, v, work) for v in (first, last)]
+        return convert(_for_cutting(iota(shape, 0, work), parts, *ends), target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
@@ -222,13 +226,24 @@ def _whole(value: int | float | complex) -> int | None:
     return int(value) if type(value) is int or (isinstance(value, float) and value.is_integer()) else None
 
 
-def _whole_parts(count: int, parts: int, first: int, last: int) -> array:
-    """At `parts` equal distances from `first` to `last`, exactly; fractions are cut off, as by `astype`."""
-    step, rest = divmod(last - first, parts)
-    i = iota((count,), 0, dtypes.int64)
-    more = i * rest
-    found = i * step + more // parts + first  # the floor
-    return where((found < 0) & (more % parts > 0), found + 1, found) if first < 0 or last < 0 else found
+def _whole_parts(i: array, parts: int, first: array, last: array) -> array:
+    """At `i` of `parts` equal distances between integers of 64 bits, exactly; fractions are cut off, as by `astype`."""
+    kind = first.dtype
+    first, last, i = (convert(x, dtypes.uint64) for x in (first, last, i))  # modulo 2**64, which each distance fits
+    down = convert(last, kind) < convert(first, kind)
+    size, of = where(down, first - last, last - first), filled(i.shape, parts, dtypes.uint64)
+    step = size // of
+    more = i * (size - step * of)
+    whole = i * step + more // of
+    found = convert(where(down, first - whole, first + whole), kind)
+    cut = where(down, where(found > 0, -1, 0), where(found < 0, 1, 0))
+    return found + convert(where(more % of > 0, cut, 0), kind)
+
+
+def _for_cutting(i: array, parts: int, first: array, last: array) -> array:
+    """The same of floats that are not cut off yet: weights instead of steps would come out below integers."""
+    of = filled(i.shape, parts, i.dtype)
+    return where(i == of, last, i * (last - first) / of + first)
 
 
 def _between(t: array, first: int | float, last: int | float) -> array:
@@ -260,6 +275,21 @@ def between(name: str, ends: Sequence[array], count: int, endpoint: bool, target
     """`linspace` of arrays along a new first axis, in a dtype for computing what is wanted in `target`."""
     t, low, high = steps(name, ends, count, endpoint, target)
     return low if count == 1 else _weighted(t, low, high)
+
+
+def _integers(name: str, ends: Sequence[array], count: int, endpoint: bool, target: DType) -> array:
+    """As `between`, for a target of integers."""
+    kind = functools.reduce(dtypes.promote, [end.dtype for end in ends])
+    if kind.is_integer or kind is dtypes.bool_:
+        kind = dtypes.uint64 if kind.kind == "u" else dtypes.int64
+    else:
+        kind = dtypes.promote(dtypes.to_float(kind), dtypes.float32)
+    shape = checked_shape(name, (count, *broadcast_shapes(name, *(end.shape for end in ends))))
+    low, high = (broadcast_to_shape(convert(x, kind), shape) for x in ends)
+    if count == 1:
+        return low
+    parts = max(count - 1 if endpoint else count, 1)
+    return (_whole_parts if kind.is_integer else _for_cutting)(iota(shape, 0, kind), parts, low, high)
 
 
 def along(x: array, axis: int) -> array:

@@ -84,6 +84,7 @@ class _State(threading.local):
         self.control = 0  #: the number of the innermost trace of a branch or of a loop's body; 0 outside of them
         self.calls: dict[Any, Any] | None = None  #: of compiled functions, in the outermost trace; None outside of one
         self.deferred: list[Any] = []  #: nodes evaluated while recording, to be detached at its end
+        self.variables: list[Node] = []  #: what stands for the arguments of the functions being recorded
         self.stored: list[Any] | None = None  #: what rules of the function being differentiated store, if they can
 
 
@@ -245,7 +246,7 @@ def varies(ref: Ref) -> bool:
     def ends(node: Node) -> bool:
         return node.op.name == "stop_gradient" or not any(aval.dtype.is_inexact for aval in node.avals)
 
-    return any(node.op is ALIAS for node in topological([ref], stop=ends))
+    return not set(state.variables).isdisjoint(topological([ref], stop=ends))
 
 
 #: Nodes below which no parameter was found: so that a chain of derivatives is looked at once.

@@ -44,7 +44,7 @@ class _Recording:
     def __exit__(self, *_: object) -> None:
         state.recording -= 1
         if not state.recording:
-            deferred, state.deferred = state.deferred, []
+            deferred, state.deferred, state.variables = state.deferred, [], []
             for node in deferred:
                 if node.values is not None:
                     node.detach()
@@ -246,7 +246,10 @@ class Variables(tree.ArrayTree):
 
     def markers(self) -> list[array]:
         """New handles, so that what depends on the arguments can be told, and in-place updates stay inside."""
-        return [wrap((Node(ALIAS, NO_ATTRS, (ref,), (aval,)), 0)) for ref, aval in zip(self.refs, self.avals)]
+        nodes = [Node(ALIAS, NO_ATTRS, (ref,), (aval,)) for ref, aval in zip(self.refs, self.avals)]
+        if state.recording:
+            state.variables += nodes
+        return [wrap((node, 0)) for node in nodes]
 
     def matching(self, values: Sequence[Any], kind: str) -> list[array]:
         """The arrays of trees of the same structure, of the same shapes and dtypes: tangents, say.

@@ -99,3 +99,45 @@ def test_derivatives_by_the_ends_of_linspace(num: int, endpoint: bool) -> None:
     at = np.array([0.3, 1.7])
     rows = [(float(f(smelt.array(at + d, F64))) - float(f(smelt.array(at - d, F64)))) / 2e-6 for d in 1e-6 * np.eye(2)]
     np.testing.assert_allclose(np.asarray(smelt.grad(f)(smelt.array(at, F64))), rows, rtol=1e-6, atol=1e-6)
+
+
+def _by_rule(v: smelt.array, n: smelt.array) -> smelt.array:
+    @smelt.custom_function
+    def scaled(v: smelt.array, n: smelt.array) -> smelt.array:
+        return v * smelt.arange(0, n).sum()
+
+    @scaled.vjp
+    def rule(primals: tuple[smelt.array, smelt.array], cotangent: smelt.array, _: smelt.array) -> tuple:
+        return cotangent * smelt.arange(0, primals[1]).sum(), smelt.zeros(())
+
+    return scaled(v, n)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _by_rule,
+        smelt.checkpoint(lambda v, n: v * smelt.arange(0, n).sum()),
+        lambda v, n: v * smelt.grad(lambda a, n: a * smelt.arange(0, n).sum())(smelt.array(2.0), n),
+    ],
+    ids=["custom_function", "checkpoint", "grad"],
+)
+def test_constants_are_numbers_within_functions_with_rules(function: Callable[..., smelt.array]) -> None:
+    assert float(smelt.grad(lambda v: function(v, smelt.array(4.0)))(smelt.array(3.0))) == 6
+
+
+def test_an_argument_is_no_constant_within_a_function_with_a_rule() -> None:
+    function = smelt.checkpoint(lambda v: v * smelt.arange(0, v).sum())
+    with pytest.raises(NotDifferentiableError, match=r"smelt\.arange"):
+        smelt.grad(function)(smelt.array(3.0))
+
+
+def test_what_another_derivative_left_is_constant() -> None:
+    left = []
+
+    def f(v: smelt.array) -> smelt.array:
+        left.append(2 * v)
+        return v * v
+
+    smelt.grad(f)(smelt.array(2.0))
+    assert float(smelt.grad(lambda v: v * smelt.arange(0, left[0]).sum())(smelt.array(3.0))) == 6

@@ -90,6 +90,31 @@ def test_linspace_of_integers_is_exact(ends: tuple[float, float], endpoint: bool
         assert smelt.linspace(0, num - 1, num, dtype=smelt.uint8).tolist() == list(range(num))
 
 
+@pytest.mark.parametrize("dtype", [smelt.int8, smelt.uint8, smelt.int32, smelt.uint32, smelt.int64, smelt.uint64])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_between_arrays_of_integers_is_exact(dtype: smelt.Dtype, endpoint: bool) -> None:
+    low, high = int(smelt.iinfo(dtype).min), int(smelt.iinfo(dtype).max)
+    first, last = map(list, zip(*itertools.product([low, high, low // 3, high // 3, 0, 9], repeat=2)))
+    for num in (1, 2, 3, 7, 50):
+        parts = max(num - endpoint, 1)
+        want = [[int(a + Fraction(i * (b - a), parts)) for a, b in zip(first, last)] for i in range(num)]
+        ends = [smelt.array(v, dtype) for v in (first, last)]
+        assert smelt.linspace(*ends, num, endpoint, dtype).tolist() == want
+        assert [smelt.linspace(a, b, num, endpoint, dtype).tolist() for a, b in zip(first, last)] == np.transpose(
+            np.array(want, object)
+        ).tolist()
+
+
+@pytest.mark.parametrize("ends", [(1.5, 0.0), (2.5, -2.0), (-3.0, 0.5), (0.5, 7.0), (-9.25, 5.0), (7.0, -0.5)])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_between_fractions_cuts_off_no_more_than_fractions(ends: tuple[float, float], endpoint: bool) -> None:
+    first, last = map(Fraction, ends)
+    for num in range(2, 60):
+        want = [int(first + Fraction(i, num - endpoint) * (last - first)) for i in range(num)]
+        assert smelt.linspace(*ends, num, endpoint, smelt.int32).tolist() == want
+        assert smelt.linspace(*map(smelt.array, ends), num, endpoint, smelt.int32).tolist() == want
+
+
 def test_a_list_is_a_sample_of_variables() -> None:
     x = [[0.0, 0.1, 1.0, 2.0], [3.0, 4.0, 4.1, 5.0], [0.0, 0.0, 0.0, 1.0]]
     want, edges = np.histogramdd(x, 3)
