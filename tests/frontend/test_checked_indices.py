@@ -7,8 +7,8 @@ import sys
 
 PROGRAM = """
 import smelt
-x, i = smelt.ones((3, 4)), smelt.array([0, 7])
-smelt.eval(x, i)
+x, known = smelt.ones((3, 4)), smelt.array([0, 7])
+smelt.eval(x, known)
 CALLS = {
     "x[i]": lambda: x[i],
     "x[:, i]": lambda: x[:, i],
@@ -21,6 +21,7 @@ CALLS = {
     "below": lambda: x[-i],
 }
 for name, call in CALLS.items():
+    i = known + 0  # one whose value is there is an error of the call
     made = call()
     try:
         smelt.eval(made)
