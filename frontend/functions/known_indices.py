@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.aval import MAX_NDIM
 from smelt.ir.errors import IndexOutOfRangeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
@@ -106,7 +107,7 @@ def _axes(e: Any) -> int:
         return e.aval.ndim if e.aval.dtype is dtypes.bool_ else 1
     if isinstance(e, (list, tuple)):
         depth, first = 0, e
-        while isinstance(first, (list, tuple)) and first:
+        while isinstance(first, (list, tuple)) and first and depth <= MAX_NDIM:  # a list may hold itself
             depth, first = depth + 1, first[0]
         return depth if isinstance(first, (bool, np.bool_)) else 1
     return e.ndim if isinstance(e, np.ndarray) and e.dtype == np.bool_ else 1
