@@ -37,6 +37,13 @@ func.func @pinv(%a: tensor<4x3xf64>) -> (tensor<3x4xf64>) {
   return %r : tensor<3x4xf64>
 }
 
+// CHECK-LABEL: func.func @least_squares(
+// CHECK: "smelt.least_squares"(%{{.*}}, %{{.*}}) {rtol = 1.000000e-10 : f64} : (tensor<4x3xf64>, tensor<4x2xf64>) -> tensor<3x2xf64>
+func.func @least_squares(%a: tensor<4x3xf64>, %b: tensor<4x2xf64>) -> (tensor<3x2xf64>) {
+  %r = "smelt.least_squares"(%a, %b) {rtol = 1.000000e-10 : f64} : (tensor<4x3xf64>, tensor<4x2xf64>) -> tensor<3x2xf64>
+  return %r : tensor<3x2xf64>
+}
+
 // CHECK-LABEL: func.func @eig(
 // CHECK: %[[R:.*]]:2 = "smelt.eig"(%{{.*}}) : (tensor<3x3xf32>) -> (tensor<3xcomplex<f32>>, tensor<3x3xcomplex<f32>>)
 // CHECK: return %[[R]]#0, %[[R]]#1
