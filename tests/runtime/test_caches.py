@@ -72,6 +72,7 @@ KEPT = {
     "frontend/lazy/execution/steps.py _prepared": "10,000 steps",
     "frontend/lazy/execution/subgraphs.py executables": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
+    "frontend/transforms/stage_names.py _stages": "the classes of a compiled function's stages",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",
     "frontend/lazy/execution/recorded.py _bodies": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/execution/strided.py _programs": "settings.cache_size, settings.cache_bytes",
