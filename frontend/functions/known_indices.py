@@ -7,6 +7,7 @@ of kernels, which take the nearest element, write nothing, or raise with SMELT_C
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -123,11 +124,14 @@ def check_along(default: int | None, place: int) -> Callable[[tuple, dict[str, A
         index = args[1] if len(args) > 1 else named.get("indices")
         if not isinstance(index, array) or not args or not index.aval.dtype.is_integer:
             return
-        x = args[0] if isinstance(args[0], array) else as_array(args[0])
+        x = args[0]
+        shape = x.shape if isinstance(x, (array, np.ndarray)) else as_array(x).shape
         axis: Any = args[place] if len(args) > place else named.get("axis", default)
         if axis is None:
-            x, axis = to_shape(x, (x.size,)), 0
-        if isinstance(axis, int) and -x.aval.ndim <= axis < x.aval.ndim:
-            check_known(index, axis % x.aval.ndim, x)
+            shape, axis = (math.prod(shape),), 0
+        if isinstance(axis, int) and -len(shape) <= axis < len(shape):
+            extent = shape[axis]
+            if (found := outside(index, extent, -extent)) is not None:
+                raise out_of_range(found, axis % len(shape), to_shape(as_array(x), shape))
 
     return check

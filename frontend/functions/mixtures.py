@@ -92,4 +92,3 @@ def _chosen(name: str, x: array, indices: ArrayLike | None) -> array:
     if at.size and not count:
         raise IndexOutOfRangeError(at_user_line(f"smelt.gather_mm: {name} choose from no matrices; {x.aval}"))
     return take(reshape(x, (count, *x.shape[-2:])), at, 0)
-
