@@ -34,6 +34,7 @@ pytestmark = pytest.mark.usefixtures("small_heap")
 def gpu() -> Iterator[FakeDriver]:
     """The device's driver, with its kernels simulated."""
     found = FakeDriver()
+    _forget()  # before the other driver goes, which has what is freed here
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "driver_library", lambda: found)
         patch.setattr(executable, "cuda_sources", _as_it_is)
