@@ -27,7 +27,7 @@ TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*
 	$(foreach part,control custom recipes repeated_calls steps,tests/frontend/test_$(part).py) tests/nn/test_training.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-elsewhere test-frameworks test-long test-metal test-arm64 test-pythons sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
+.PHONY: help demo test test-compiled test-elsewhere test-frameworks test-long test-metal test-arm64 test-pythons test-browser sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the fr
 	@if $(BIN)/python -c 'import sys, smelt; sys.exit(not smelt.cuda.is_available())'; then \
 	$(BIN)/python -m pytest --device cuda -n 8 --dist worksteal; \
 	else echo "make test-cuda: no NVIDIA GPU here, so nothing was run on one"; fi
+
+test-browser: $(VENV)/.test $(PACKAGE) ## the page of `smelt view` in a browser without a window, which it installs
+	$(PIP) --editable '.[browser]'
+	$(BIN)/python -m pytest tests/runtime/test_view_in_browser.py
 
 soak-cuda: $(VENV)/.test $(PACKAGE) ## an NVIDIA GPU for a minute and at its limits; a sample of the tests under compute-sanitizer
 	$(BIN)/python -m pytest --device cuda tests/long/test_device.py
