@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 PACKAGE := build/package/smelt
 # What runs once more (of variants every third) from a copy in a folder with a space in its name, called `smelt`: what
-# names lines, files, folders.
+# names lines, files, folders. Of the modules in C only the small ones are compiled there.
 ELSEWHERE := build/elsewhere/a b/smelt
 QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_compile*.py) \
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
@@ -98,6 +98,7 @@ lint: $(VENV)/.test ## ruff alone
 test-elsewhere: $(VENV)/.test ## the quick part of the tests, from a copy in a folder "a b/smelt"
 	rm -rf build/elsewhere && mkdir -p '$(ELSEWHERE)'
 	tar -cf - --exclude=./build --exclude=./.git --exclude='./.*venv' --exclude='./.*cache' --exclude=__pycache__ . | tar -xf - -C '$(ELSEWHERE)'
+	mkdir -p '$(ELSEWHERE)/$(PACKAGE)' && for core in $(PACKAGE)/_core.*; do [ ! -e "$$core" ] || cp -p "$$core" '$(ELSEWHERE)/$(PACKAGE)'; done
 	python="$$PWD/$(BIN)/python" && cd '$(ELSEWHERE)' && "$$python" build_backend.py && \
 	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 --dist worksteal $(QUICK) --sample 3 --deselect tests/architecture/test_examples.py::test_demo
 
