@@ -26,6 +26,12 @@ TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*
 	$(foreach part,async evaluation_threads families functions_made_anew laziness memory rolled,tests/runtime/test_$(part).py) \
 	$(foreach part,control custom recipes repeated_calls steps,tests/frontend/test_$(part).py) tests/nn/test_training.py
 
+# What test-compiled runs of the frontend: half of each file's tests in one way, half in the other; each half in both
+# ways in test-long. And what runs with each core whatever the setting says.
+ONE_HALF := --part 1/2
+OTHER_HALF := --part 2/2
+OF_THE_CORE := --deselect tests/frontend/test_core.py::test_what_uses_the_core_works_with_each
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled test-elsewhere test-frameworks test-long test-metal test-arm64 test-pythons test-browser sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
 
@@ -50,6 +56,7 @@ test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signal
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
 	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-30} $(BIN)/python -m pytest tests/compose -n 2
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thinned --all-variants
+	$(MAKE) test-compiled ONE_HALF= OTHER_HALF=
 
 test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the frontend on an NVIDIA GPU, where there is one
 	@if $(BIN)/python -c 'import sys, smelt; sys.exit(not smelt.cuda.is_available())'; then \
@@ -83,8 +90,8 @@ sdist-check: $(VENV)/.test ## build the source distribution, install from it in 
 	$(BIN)/python -m tests.platforms.sdist
 
 test-compiled: $(VENV)/.test ## parts of the tests: small graphs compiled as large ones are; without the core in C; as users run them
-	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
-	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
+	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17 $(ONE_HALF) $(OF_THE_CORE)
+	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17 $(OTHER_HALF) $(OF_THE_CORE)
 	SMELT_TIER=auto $(BIN)/python -m pytest -n 2 --dist worksteal $(TIERED) --sample 17
 
 test-frameworks: $(BENCH_VENV)/.test $(PACKAGE) ## what is tested beside PyTorch, JAX and MLX, where these are (after bench-setup)
