@@ -28,8 +28,8 @@ TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*
 
 # What test-compiled runs of the frontend: half of each file's tests in one way, half in the other; each half in both
 # ways in test-long. And what runs with each core whatever the setting says.
-ONE_HALF := --part 1/2
-OTHER_HALF := --part 2/2
+ONE_HALF := --part 2/2
+OTHER_HALF := --part 1/2
 OF_THE_CORE := --deselect tests/frontend/test_core.py::test_what_uses_the_core_works_with_each
 
 .DEFAULT_GOAL := help
