@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import gc
 import os
 import re
@@ -163,10 +162,11 @@ def small_heap() -> None:
 
 @pytest.fixture(autouse=True)
 def restore_settings(request: pytest.FixtureRequest) -> Iterator[None]:
-    saved = dataclasses.asdict(settings)
+    saved = dict(vars(settings))
     if (mark := request.node.get_closest_marker("tier")) is not None:
         settings.tier = mark.args[0]
     yield
     chosen.device = None
-    for name, value in saved.items():
-        setattr(settings, name, value)
+    if vars(settings) != saved:
+        vars(settings).clear()
+        vars(settings).update(saved)
