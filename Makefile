@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 PACKAGE := build/package/smelt
 # What runs once more (of variants every third) from a copy in a folder with a space in its name, called `smelt`: what
-# names lines, files, folders.
+# names lines, files, folders. Of the modules in C only the small ones are compiled there.
 ELSEWHERE := build/elsewhere/a b/smelt
 QUICK := tests/architecture tests/ir tests/tools $(wildcard tests/runtime/test_compile*.py) \
 	$(foreach part,control errors hostile regressions transforms_errors transforms_trees,tests/frontend/test_$(part).py)
@@ -25,6 +25,12 @@ PYTHONS ?=
 TIERED := $(wildcard tests/runtime/test_compile*.py tests/runtime/test_donation*.py tests/frontend/test_trans*.py) \
 	$(foreach part,async evaluation_threads families functions_made_anew laziness memory rolled,tests/runtime/test_$(part).py) \
 	$(foreach part,control custom recipes repeated_calls steps,tests/frontend/test_$(part).py) tests/nn/test_training.py
+
+# What test-compiled runs of the frontend: half of each file's tests in one way, half in the other; each half in both
+# ways in test-long. And what runs with each core whatever the setting says.
+ONE_HALF := --part 2/2
+OTHER_HALF := --part 1/2
+OF_THE_CORE := --deselect tests/frontend/test_core.py::test_what_uses_the_core_works_with_each
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-compiled test-elsewhere test-frameworks test-long test-metal test-arm64 test-pythons test-browser sdist-check lint types pytest docs docs-check test-cuda soak-cuda format bench bench-setup clean
@@ -50,6 +56,7 @@ test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signal
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
 	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-30} $(BIN)/python -m pytest tests/compose -n 2
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thinned --all-variants
+	$(MAKE) test-compiled ONE_HALF= OTHER_HALF=
 
 test-cuda: $(VENV)/.test $(PACKAGE) ## the tests of ops, compositions and the frontend on an NVIDIA GPU, where there is one
 	@if $(BIN)/python -c 'import sys, smelt; sys.exit(not smelt.cuda.is_available())'; then \
@@ -83,8 +90,8 @@ sdist-check: $(VENV)/.test ## build the source distribution, install from it in 
 	$(BIN)/python -m tests.platforms.sdist
 
 test-compiled: $(VENV)/.test ## parts of the tests: small graphs compiled as large ones are; without the core in C; as users run them
-	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
-	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17
+	SMELT_SMALL_WORK=0 $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17 $(ONE_HALF) $(OF_THE_CORE)
+	SMELT_CORE=python $(BIN)/python -m pytest -n 2 --dist worksteal tests/frontend --sample 17 $(OTHER_HALF) $(OF_THE_CORE)
 	SMELT_TIER=auto $(BIN)/python -m pytest -n 2 --dist worksteal $(TIERED) --sample 17
 
 test-frameworks: $(BENCH_VENV)/.test $(PACKAGE) ## what is tested beside PyTorch, JAX and MLX, where these are (after bench-setup)
@@ -98,6 +105,7 @@ lint: $(VENV)/.test ## ruff alone
 test-elsewhere: $(VENV)/.test ## the quick part of the tests, from a copy in a folder "a b/smelt"
 	rm -rf build/elsewhere && mkdir -p '$(ELSEWHERE)'
 	tar -cf - --exclude=./build --exclude=./.git --exclude='./.*venv' --exclude='./.*cache' --exclude=__pycache__ . | tar -xf - -C '$(ELSEWHERE)'
+	mkdir -p '$(ELSEWHERE)/$(PACKAGE)' && for core in $(PACKAGE)/_core.*; do [ ! -e "$$core" ] || cp -p "$$core" '$(ELSEWHERE)/$(PACKAGE)'; done
 	python="$$PWD/$(BIN)/python" && cd '$(ELSEWHERE)' && "$$python" build_backend.py && \
 	PYTHONPATH="$$PWD/build/package" "$$python" -m pytest -n 2 --dist worksteal $(QUICK) --sample 3 --deselect tests/architecture/test_examples.py::test_demo
 

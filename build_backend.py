@@ -12,6 +12,8 @@ import hashlib
 import os
 import sysconfig
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 from setuptools import Distribution, Extension, build_meta
 from setuptools.build_meta import (
@@ -23,6 +25,7 @@ from setuptools.build_meta import (
     prepare_metadata_for_build_editable,
     prepare_metadata_for_build_wheel,
 )
+from setuptools.command.build_ext import build_ext
 
 __all__ = [
     "build_editable",
@@ -86,11 +89,25 @@ def build_core() -> None:
         os.chdir(before)
 
 
+class _BuildTogether(build_ext):
+    """Compiles the sources of a module at the same time, as many as there are processors."""
+
+    def build_extensions(self) -> None:
+        one = self.compiler.compile
+
+        def compile_all(sources: list[str], **options) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                return list(chain.from_iterable(pool.map(lambda source: one([source], **options), sources)))
+
+        self.compiler.compile = compile_all
+        super().build_extensions()
+
+
 def _build(name: str, files: list[str]) -> None:
     sources, headers = ([f for f in files if f.endswith(end)] for end in (".c", ".h"))
     flags = ["-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
     extension = Extension(name, sources, depends=headers, extra_compile_args=flags, optional=True)
-    command = Distribution({"name": "smelt", "ext_modules": [extension]}).get_command_obj("build_ext")
+    command = _BuildTogether(Distribution({"name": "smelt", "ext_modules": [extension]}))
     command.build_lib, command.build_temp = PACKAGE, os.path.join(ROOT, "build", "core")
     command.ensure_finalized()
     command.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
 import gc
 import os
 import re
@@ -41,10 +41,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for w
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def part_of(text: str) -> tuple[int, int]:
+    """`K/N` as numbers, of which the first counts from one."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    if found is None or int(found[1]) > int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 1/2")
+    return int(found[1]), int(found[2])
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", metavar="NAME", help="run the tests of ops, compositions and the frontend on a device")
     parser.addoption("--update-golden", action="store_true", help="write the expected Metal texts anew")
     parser.addoption("--sample", type=int, default=1, metavar="N", help="of each test's variants only every N-th")
+    parser.addoption("--part", type=part_of, metavar="K/N", help="of each file's tests every N-th, from the K-th on")
     parser.addoption("--all-variants", action="store_true", help="those, too, that `thinned` leaves out")
 
 
@@ -77,9 +86,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     sample, is_thinned = config.getoption("--sample"), not config.getoption("--all-variants")
     seen: Counter[str] = Counter()
     diagonal = Diagonals()
+    part = Part(*(config.getoption("--part") or (1, 1)))
     kept, left_out = [], []
     for item in items:
         test = item.nodeid.partition("[")[0]
+        if test not in part:
+            left_out.append(item)
+            continue
         thinned = item.get_closest_marker("thinned") if is_thinned else None
         if thinned is not None and diagonal(test, item) % thinned.args[0]:
             left_out.append(item)
@@ -89,6 +102,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+class Part:
+    """Of the tests of each file, with all of their variants, every `step`-th from the `first`-th on."""
+
+    def __init__(self, first: int, step: int) -> None:
+        self.first, self.step = first, step
+        self._numbers: defaultdict[str, dict[str, int]] = defaultdict(dict)  #: of the tests of each file
+
+    def __contains__(self, test: str) -> bool:
+        numbers = self._numbers[test.partition("::")[0]]
+        return (numbers.setdefault(test, len(numbers)) + 1 - self.first) % self.step == 0
 
 
 class Diagonals:
@@ -137,10 +162,11 @@ def small_heap() -> None:
 
 @pytest.fixture(autouse=True)
 def restore_settings(request: pytest.FixtureRequest) -> Iterator[None]:
-    saved = dataclasses.asdict(settings)
+    saved = dict(vars(settings))
     if (mark := request.node.get_closest_marker("tier")) is not None:
         settings.tier = mark.args[0]
     yield
     chosen.device = None
-    for name, value in saved.items():
-        setattr(settings, name, value)
+    if vars(settings) != saved:
+        vars(settings).clear()
+        vars(settings).update(saved)

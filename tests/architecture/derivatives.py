@@ -16,10 +16,10 @@ from smelt.passes.rules import function_rules
 
 from ..ops.cases import Case, cases, example, plain_ops
 from ..ops.variants import (
-    Transformed,
     direction,
     general_operands,
     seeds_of,
+    transformed,
     variants,
     wide,
     wrt_of,
@@ -113,7 +113,7 @@ def _curves(case: Case) -> bool:
     operands = general_operands(case, rng)
     cotangents = [direction(case.results[i], rng) for i in seeds_of(case)]
     tangents = [direction(case.avals[i], rng) for i in wrt]
-    both = Transformed(case, [("vjp", {"wrt": wrt, "seeds": seeds_of(case)}), ("jvp", {"wrt": wrt})])
+    both = transformed(case, [("vjp", {"wrt": wrt, "seeds": seeds_of(case)}), ("jvp", {"wrt": wrt})])
     return any(np.any(x) for x in both([*operands, *cotangents, *tangents])[2 * n + len(wrt) :])
 
 
@@ -139,7 +139,7 @@ def _infinite_slopes(op: Op) -> list[str]:
     if op.kind != "elementwise" or len(case.avals) != 1 or case.avals[0].dtype is not dtypes.float64:
         return []
     scalar = Case(op, (case.avals[0].with_shape(()),), case.attrs)
-    slope = Transformed(scalar, [("jvp", {"wrt": (0,)})])
+    slope = transformed(scalar, [("jvp", {"wrt": (0,)})])
     found = []
     for x in POINTS:
         value, tangent = slope([np.float64(x), np.float64(1.0)])

@@ -17,6 +17,7 @@ import pytest
 
 import smelt
 from smelt.ir import errors
+from smelt.lazy import core
 
 from .sources import ROOMS, ROOT
 
@@ -134,6 +135,14 @@ def copied(folder: Path) -> None:
             shutil.copy(ROOT / name, folder / name)
 
 
+def with_core(checkout: Path) -> None:
+    """The largest of the modules in C as it has been compiled for this process: the small ones are still compiled."""
+    if core.native is not None:
+        package = checkout / "build" / "package" / "smelt"
+        package.mkdir(parents=True)
+        shutil.copy2(core.native.__file__, package)
+
+
 @pytest.mark.parametrize("kind", ["wheel", "flat"])
 def test_other_ways_to_install(tmp_path: Path, kind: str) -> None:
     """As a wheel does: one folder, of any name above; or rooms that lie flat in a folder called `smelt`."""
@@ -173,6 +182,7 @@ def test_an_editable_installation(tmp_path: Path) -> None:
     checkout = above / "smelt"
     checkout.mkdir(parents=True)
     copied(checkout)
+    with_core(checkout)
     environment = checkout / ".venv"
     run(sys.executable, "-m", "venv", "--without-pip", str(environment), cwd=tmp_path)
     python = str(environment / "bin" / "python")

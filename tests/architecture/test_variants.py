@@ -1,13 +1,14 @@
-"""The variants of a test that `thinned` leaves meet every value of every parameter."""
+"""What is left of the tests where only some run: of variants, every value of every parameter; of parts, all tests."""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from typing import Any
 
 import pytest
 
-from ..conftest import Diagonals
+from ..conftest import Diagonals, Part, part_of
 
 
 class Variant:
@@ -38,3 +39,19 @@ def test_a_list_is_thinned_evenly() -> None:
     mark, diagonal = pytest.mark.parametrize("i", range(10)).mark, Diagonals()
     variants: list[Any] = [Variant([mark], {"i": i}) for i in range(10)]
     assert [diagonal("test", v) for v in variants] == list(range(10))
+
+
+def test_parts_are_all_tests_each_once() -> None:
+    """With all of their variants, and those of another file likewise."""
+    tests = ["first::a", "first::b", "first::b", "second::a", "first::c", "second::b", "third::a"]
+    found = [[test for test in tests if test in part] for part in (Part(1, 2), Part(2, 2), Part(1, 1))]
+    assert found == [
+        ["first::a", "second::a", "first::c", "third::a"], ["first::b", "first::b", "second::b"], tests,
+    ]  # fmt: skip
+
+
+def test_a_part_is_named_by_two_numbers() -> None:
+    assert [part_of(text) for text in ("1/1", "2/3", "10/12")] == [(1, 1), (2, 3), (10, 12)]
+    for wrong in ("0/2", "3/2", "2", "a/b", "1/2/3"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is not like 1/2"):
+            part_of(wrong)

@@ -112,6 +112,7 @@ def test_values(shape: tuple[int, int], read: str, consumer: str) -> None:
         return CONSUMERS[consumer](x, READS[read](a, of), m, of)
 
     arrays = [smelt.array(v.astype(np.float32)) for v in (x, a, m)]
-    found = smelt.compile(lambda x, a, m: program(x, a, m, smelt))(*arrays)
+    found = np.asarray(smelt.compile(lambda x, a, m: program(x, a, m, smelt))(*arrays))
     wanted = program(x, a, m, np)
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5, atol=2e-5 * abs(wanted).max())
+    if not np.array_equal(found, wanted.astype(np.float32)):  # as most are, of which some have millions of elements
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5 * abs(wanted).max())

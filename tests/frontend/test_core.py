@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import subprocess
 import sys
 import weakref
@@ -196,6 +197,33 @@ def test_without_a_compiler_it_is_built_without_the_core(tmp_path: Path) -> None
         [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0 and done.stdout.endswith("[]\n"), done.stderr
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2 or not shutil.which("cc"), reason="needs two processors and a compiler")
+def test_sources_are_compiled_at_the_same_time(tmp_path: Path) -> None:
+    """By a compiler that waits until another one runs; what it makes is the module."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        f"#!{sys.executable}\nimport os, subprocess, sys, time\n"
+        f"if '-c' in sys.argv:\n    here = {str(tmp_path)!r}\n"
+        "    open(f'{here}/{os.getpid()}.runs', 'w').close()\n    end = time.time() + 60\n"
+        "    while sum(name.endswith('.runs') for name in os.listdir(here)) < 2:\n"
+        "        assert time.time() < end\n        time.sleep(0.01)\n"
+        "sys.exit(subprocess.run(['cc', *sys.argv[1:]]).returncode)\n"
+    )
+    compiler.chmod(0o755)
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.c").write_text(f"int {name}(void) {{ return {len(name)}; }}\n")
+    code = (
+        "import ctypes, glob, os, sys, build_backend; build_backend.PACKAGE = build_backend.ROOT = sys.argv[1];"
+        "os.chdir(sys.argv[1]); build_backend._build('both', ['one.c', 'other.c']);"
+        "made = ctypes.CDLL(glob.glob(sys.argv[1] + '/both*')[0]); print(made.one(), made.other())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "CC": str(compiler), "LDSHARED": "cc -shared"},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.endswith("3 5\n"), done.stderr
 
 
 def test_nodes_are_sorted_inputs_first_and_each_once() -> None:

@@ -7,7 +7,6 @@ every axis of every operand, alone and in one another and together with derivati
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +18,8 @@ from smelt.ir.op import Op
 
 from .cases import Case, cases, example, plain_ops, reference
 from .variants import (
-    Transformed,
+    Function,
+    Together,
     assert_derivative,
     axis_patterns,
     choices,
@@ -62,19 +62,28 @@ def _vjp(case: Case, wrt: Sequence[int]) -> tuple[str, dict[str, Any]]:
     return ("vjp", {"wrt": tuple(wrt), "seeds": seeds_of(case)})
 
 
+def _jvp(wrt: Sequence[int]) -> list[tuple[str, dict[str, Any]]]:
+    return [("jvp", {"wrt": tuple(wrt)})]
+
+
+def _batch(size: int, in_axes: Sequence[int], out_axes: Sequence[int]) -> tuple[str, dict[str, Any]]:
+    return ("batch", {"size": size, "in_axes": tuple(in_axes), "out_axes": tuple(out_axes)})
+
+
 def _seeds(case: Case, rng: np.random.Generator) -> list[np.ndarray]:
     return [direction(case.results[i], rng) for i in seeds_of(case)]
 
 
 @each_differentiable
 def test_tangents_are_limits_of_differences(op: Op) -> None:
-    for case in derivative_cases(op):
+    together = Together()
+    plan = {case: {wrt: together(case, _jvp(wrt)) for wrt in choices(case)} for case in derivative_cases(op)}
+    for case, pushes in plan.items():
         operands, rng = _operands(case), np.random.default_rng(1)
         exact = wide(case)
-        for wrt in choices(case):
+        for wrt, push in pushes.items():
             tangents = {i: direction(case.avals[i], rng) for i in wrt}
-            found = Transformed(case, [("jvp", {"wrt": wrt})])([*operands, *tangents.values()])
-            found = found[len(case.results) :]
+            found = push([*operands, *tangents.values()])[len(case.results) :]
             assert [x.dtype for x in found] == [r.dtype.numpy for r in case.results]
             want = differences(partial(reference, exact), exact, widened(exact, operands), tangents)
             assert_derivative(case, found, want, _what(case, wrt))
@@ -87,13 +96,17 @@ CONJUGATING = ("cholesky", "eig", "eigh", "least_squares", "pinv", "qr", "svd")
 @each_differentiable
 def test_cotangents_are_adjoint_to_tangents(op: Op) -> None:
     """⟨ȳ, J·ẋ⟩ = ⟨ȳ·J, ẋ⟩, for each operand alone and for all; complex maps are transposed, not conjugated."""
-    for case in derivative_cases(op):
+    together = Together()
+    plan = {
+        case: {wrt: (together(case, _jvp(wrt)), together(case, [_vjp(case, wrt)])) for wrt in choices(case)}
+        for case in derivative_cases(op)
+    }
+    for case, ways in plan.items():
         operands, rng, n = _operands(case), np.random.default_rng(2), len(case.results)
-        for wrt in choices(case):
+        for wrt, (push, pull) in ways.items():
             tangents = [direction(case.avals[i], rng) for i in wrt]
             cotangents = _seeds(case, rng)
-            pushed = Transformed(case, [("jvp", {"wrt": wrt})])([*operands, *tangents])[n:]
-            pulled = Transformed(case, [_vjp(case, wrt)])([*operands, *cotangents])[n:]
+            pushed, pulled = push([*operands, *tangents])[n:], pull([*operands, *cotangents])[n:]
             assert [x.dtype for x in pulled] == [case.avals[i].dtype.numpy for i in wrt]
             left = sum(np.sum(_wide(c) * _wide(pushed[i])) for c, i in zip(cotangents, seeds_of(case)))
             right = sum(np.sum(_wide(c) * _wide(t)) for c, t in zip(pulled, tangents))
@@ -109,23 +122,32 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def _pulled(vjp: Transformed, seeds: list[np.ndarray], skip: int, operands: list[np.ndarray]) -> list[np.ndarray]:
+def _pulled(vjp: Function, seeds: list[np.ndarray], skip: int, operands: list[np.ndarray]) -> list[np.ndarray]:
     return vjp([*operands, *seeds])[skip:]
 
 
 @each_differentiable
 def test_second_derivatives_are_limits_of_differences_of_first_ones(op: Op) -> None:
     """The derivative along operand j of the cotangent of operand i, for each i and j."""
-    for case in derivative_cases(op):
+    together = Together()
+    plan = {
+        case: {
+            i: (
+                together(wide(case), [_vjp(case, (i,))]),
+                {j: together(case, [_vjp(case, (i,)), *_jvp((j,))]) for j in wrt_of(case)},
+            )
+            for i in wrt_of(case)
+        }
+        for case in derivative_cases(op)
+    }
+    for case, ways in plan.items():
         operands, rng, n = _operands(case), np.random.default_rng(3), len(case.results)
         cotangents = _seeds(case, rng)
         exact = wide(case)
-        for i in wrt_of(case):
-            first = Transformed(exact, [_vjp(case, (i,))])
+        for i, (first, pushes) in ways.items():
             seeds = [c.astype(exact.results[s].dtype.numpy) for c, s in zip(cotangents, seeds_of(case))]
-            for j in wrt_of(case):
+            for j, both in pushes.items():
                 tangent = direction(case.avals[j], rng)
-                both = Transformed(case, [_vjp(case, (i,)), ("jvp", {"wrt": (j,)})])
                 found = both([*operands, *cotangents, tangent])[2 * n + 1 :]
                 want = differences(partial(_pulled, first, seeds, n), exact, widened(exact, operands), {j: tangent})
                 assert_derivative(case, found, want, _what(case, i, j), slack=5)
@@ -136,24 +158,26 @@ def test_no_derivative_means_a_tangent_of_zero_and_a_reason(op: Op) -> None:
     """Ops without a derivative say why; their results, and those in integers and bools, carry no tangent."""
     if op.not_differentiable is not None:
         assert len(op.not_differentiable.why) > 10
+    together = Together()
+    plan: dict[Case, tuple[Function, Function | None]] = {}
     for case in cases(op):
-        wrt, seeds = wrt_of(case), seeds_of(case)
-        if op.not_differentiable is None and wrt and seeds:
-            continue
+        has_ends = bool(wrt_of(case) and seeds_of(case))
+        if op.not_differentiable is not None or not has_ends:
+            push = together(case, _jvp(range(len(case.avals))))
+            plan[case] = (push, together(case, [_vjp(case, wrt_of(case))]) if has_ends else None)
+    for case, (push, pull) in plan.items():
         rng = np.random.default_rng(4)
         operands, n = _operands(case), len(case.results)
-        every = tuple(range(len(case.avals)))
-        pushed = Transformed(case, [("jvp", {"wrt": every})])([*operands, *(direction(a, rng) for a in case.avals)])
+        pushed = push([*operands, *(direction(a, rng) for a in case.avals)])
         assert all(not np.any(t) for t in pushed[n:]), _what(case)
-        if op.not_differentiable is not None and wrt and seeds:
-            pulled = Transformed(case, [_vjp(case, wrt)])([*operands, *_seeds(case, rng)])
+        if pull is not None:
+            pulled = pull([*operands, *_seeds(case, rng)])
             assert all(not np.any(t) for t in pulled[n:]), _what(case)
 
 
-def _check_batch(case: Case, axes: tuple[int, ...], out_axes: tuple[int, ...]) -> None:
+def _check_batch(case: Case, axes: tuple[int, ...], out_axes: tuple[int, ...], batch: Function) -> None:
     arrays = general_operands(case, np.random.default_rng(5), (axes, SIZE))
-    attrs = {"size": SIZE, "in_axes": axes, "out_axes": out_axes}
-    found = Transformed(case, [("batch", attrs)])(arrays)
+    found = batch(arrays)
     rows = [reference(case, element(arrays, axes, i)) for i in range(SIZE)]
     want = [np.stack(parts, axis) for parts, axis in zip(zip(*rows), out_axes)]
     _assert_values(case, found, want, _what(case, axes, out_axes))
@@ -172,46 +196,45 @@ def _assert_values(case: Case, found: Sequence[np.ndarray], want: Sequence[np.nd
 @each_op
 def test_batches_are_loops_on_every_axis(op: Op) -> None:
     """Every axis of every operand, also none, in all combinations; the results along each axis in turn."""
-    for case in (example(op), *variants(op)):
-        for turn, axes in enumerate(axis_patterns(case)):
-            _check_batch(case, axes, tuple(turn % (r.ndim + 1) for r in case.results))
-    for case in cases(op):
-        _check_batch(case, tuple(a.ndim for a in case.avals), (0,) * len(case.results))
+    together = Together()
+    plan = [
+        (case, axes, tuple(turn % (r.ndim + 1) for r in case.results))
+        for case in (example(op), *variants(op))
+        for turn, axes in enumerate(axis_patterns(case))
+    ]
+    plan += [(case, tuple(a.ndim for a in case.avals), (0,) * len(case.results)) for case in cases(op)]
+    made = [together(case, [_batch(SIZE, axes, out_axes)]) for case, axes, out_axes in plan]
+    for (case, axes, out_axes), batch in zip(plan, made):
+        _check_batch(case, axes, out_axes, batch)
 
 
 @each_op
 def test_batches_of_batches_are_two_loops(op: Op) -> None:
-    for case in (example(op), *variants(op)[:4]):
-        for inner in few_patterns(case.avals, op):
-            types = stacked(case.avals, inner, SIZE)
-            for outer in few_patterns(types, op):
-                arrays = general_operands(case, np.random.default_rng(6), (inner, SIZE), (outer, 3))
-                steps = [
-                    ("batch", {"size": size, "in_axes": axes, "out_axes": (0,) * len(case.results)})
-                    for size, axes in ((SIZE, inner), (3, outer))
-                ]
-                found = Transformed(case, steps)(arrays)
-                rows = [
-                    [reference(case, element(element(arrays, outer, i), inner, j)) for j in range(SIZE)]
-                    for i in range(3)
-                ]
-                want = [
-                    np.stack([np.stack([row[r] for row in block]) for block in rows])
-                    for r in range(len(case.results))
-                ]
-                _assert_values(case, found, want, _what(case, inner, outer))
+    together = Together()
+    plan = [
+        (case, inner, outer)
+        for case in (example(op), *variants(op)[:4])
+        for inner in few_patterns(case.avals, op)
+        for outer in few_patterns(stacked(case.avals, inner, SIZE), op)
+    ]
+    made = []
+    for case, inner, outer in plan:
+        out_axes = (0,) * len(case.results)
+        made.append(together(case, [_batch(SIZE, inner, out_axes), _batch(3, outer, out_axes)]))
+    for (case, inner, outer), batch in zip(plan, made):
+        arrays = general_operands(case, np.random.default_rng(6), (inner, SIZE), (outer, 3))
+        found = batch(arrays)
+        rows = [
+            [reference(case, element(element(arrays, outer, i), inner, j)) for j in range(SIZE)] for i in range(3)
+        ]
+        want = [np.stack([np.stack([row[r] for row in block]) for block in rows]) for r in range(len(case.results))]
+        _assert_values(case, found, want, _what(case, inner, outer))
 
 
 def _some_derivatives(op: Op) -> list[Case]:
     """One shape of each dtype, and each variant of the attributes."""
     shape = example(op).avals[0].shape
     return [c for c in derivative_cases(op) if c in variants(op) or c.avals[0].shape == shape]
-
-
-@functools.lru_cache(maxsize=2)
-def _pullback(case: Case, wrt: tuple[int, ...]) -> Transformed:
-    """The same for all axes that batches of a case are tried on."""
-    return Transformed(case, [_vjp(case, wrt)])
 
 
 def _patterns(op: Op) -> Iterator[tuple[Case, tuple[int, ...]]]:
@@ -225,9 +248,8 @@ def _patterns(op: Op) -> Iterator[tuple[Case, tuple[int, ...]]]:
         seen.add(kinds)
 
 
-def _rows(case: Case, axes: Sequence[int], wrt: Sequence[int], arrays: list, cotangents: list) -> list[list]:
-    """The cotangents of each element of a batch."""
-    one = _pullback(case, tuple(wrt))
+def _rows(case: Case, axes: Sequence[int], one: Function, arrays: list, cotangents: list) -> list[list]:
+    """The cotangents of each element of a batch, by the pullback of one."""
     n = len(case.results)
     return [one([*element(arrays, axes, i), *(c[i] for c in cotangents)])[n:] for i in range(SIZE)]
 
@@ -235,30 +257,39 @@ def _rows(case: Case, axes: Sequence[int], wrt: Sequence[int], arrays: list, cot
 @each_differentiable
 def test_batches_of_cotangents_are_loops(op: Op) -> None:
     """vmap of grad."""
-    for case, axes in _patterns(op):
-        wrt, n = wrt_of(case), len(case.results)
+    together, plan = Together(), list(_patterns(op))
+    pullbacks = {case: together(case, [_vjp(case, wrt_of(case))]) for case, _ in plan}
+    made = []
+    for case, axes in plan:
+        seeds_axes, outs = [0] * len(seeds_of(case)), [0] * (len(case.results) + len(wrt_of(case)))
+        made.append(together(case, [_vjp(case, wrt_of(case)), _batch(SIZE, (*axes, *seeds_axes), outs)]))
+    for (case, axes), batch in zip(plan, made):
+        n = len(case.results)
         seeds = [case.results[i] for i in seeds_of(case)]
         rng = np.random.default_rng(7)
         arrays = general_operands(case, rng, (axes, SIZE))
         cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
-        batch = {"size": SIZE, "in_axes": (*axes, *[0] * len(seeds)), "out_axes": (0,) * (n + len(wrt))}
-        found = Transformed(case, [_vjp(case, wrt), ("batch", batch)])([*arrays, *cotangents])[n:]
-        want = [np.stack(parts) for parts in zip(*_rows(case, axes, wrt, arrays, cotangents))]
+        found = batch([*arrays, *cotangents])[n:]
+        want = [np.stack(parts) for parts in zip(*_rows(case, axes, pullbacks[case], arrays, cotangents))]
         assert_derivative(case, found, want, _what(case, axes), 0.1)
 
 
 @each_differentiable
 def test_cotangents_of_batches_are_loops(op: Op) -> None:
     """grad of vmap: an operand that all elements share gets the sum of their cotangents."""
-    for case, axes in _patterns(op):
+    together, plan = Together(), list(_patterns(op))
+    pullbacks = {case: together(case, [_vjp(case, wrt_of(case))]) for case, _ in plan}
+    made = []
+    for case, axes in plan:
+        made.append(together(case, [_batch(SIZE, axes, [0] * len(case.results)), _vjp(case, wrt_of(case))]))
+    for (case, axes), pull in zip(plan, made):
         wrt, n = wrt_of(case), len(case.results)
         seeds = [case.results[i] for i in seeds_of(case)]
         rng = np.random.default_rng(8)
         arrays = general_operands(case, rng, (axes, SIZE))
         cotangents = [direction(a, rng) for a in stacked(seeds, [0] * len(seeds), SIZE)]
-        batch = {"size": SIZE, "in_axes": axes, "out_axes": (0,) * n}
-        found = Transformed(case, [("batch", batch), _vjp(case, wrt)])([*arrays, *cotangents])[n:]
-        rows = _rows(case, axes, wrt, arrays, cotangents)
+        found = pull([*arrays, *cotangents])[n:]
+        rows = _rows(case, axes, pullbacks[case], arrays, cotangents)
         want = [
             np.stack([_wide(x) for x in parts], axes[i]) if axes[i] >= 0 else sum(map(_wide, parts))
             for i, parts in zip(wrt, zip(*rows))

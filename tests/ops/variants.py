@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir import dtypes
+from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, Value
+from smelt.ir.builder import new_function
+from smelt.ir.dialect import context
 from smelt.ir.interpreter import Interpreter
 from smelt.ir.library import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.indexing import _MODES
 
-from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, module_of, random_operands, reference, sample
+from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, random_operands, reference, sample
 
 Special = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]
 
@@ -184,29 +185,65 @@ def choices(case: Case) -> list[tuple[int, ...]]:
     return [*((i,) for i in wrt), wrt] if len(wrt) > 1 else [wrt]
 
 
-class Transformed:
-    """An op under transformations, innermost first, expanded once: a function of arrays."""
+Steps = Sequence[tuple[str, dict[str, Any]]]
+Function = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
-    def __init__(self, case: Case, steps: Sequence[tuple[str, dict[str, Any]]]):
-        def wrap(arguments: list[Aval], results: list[Aval]) -> Any:
-            signature = (arguments, results)
+
+class Together:
+    """Makes functions of arrays: ops under transformations, innermost first. Those that are asked for before one of
+    them runs are expanded in the same modules, since a pass takes as long for a module of one as for ten."""
+
+    #: Functions in a module.
+    MOST = 32
+
+    def __init__(self) -> None:
+        self._wanted: list[tuple[Case, Steps]] = []
+        #: Of the first ones of these.
+        self._made: list[Function] = []
+
+    def __call__(self, case: Case, steps: Steps) -> Function:
+        number = len(self._wanted)
+        self._wanted.append((case, steps))
+
+        def function(operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+            while number >= len(self._made):
+                self._made += _expanded(self._wanted[len(self._made) :][: self.MOST])
+            return self._made[number](operands)
+
+        return function
+
+
+def _expanded(wanted: Sequence[tuple[Case, Steps]]) -> list[Function]:
+    with mlir.lock:
+        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+        names: dict[Case, str] = {}
+        for case in (case for case, _ in wanted):
+            if case not in names:
+                names[case] = f"op{len(names)}"
+                _, args, b = new_function(module, names[case], case.avals, case.results)
+                b.return_(b.emit_typed(case.op, args, case.kwargs, list(case.results)))
+        for i, (case, steps) in enumerate(wanted):
+            signature: Any = (list(case.avals), list(case.results))
             for name, attrs in steps:
                 signature = registry[name].signature(*signature, **attrs)  # type: ignore[attr-defined]
+            _, args, b = new_function(module, f"main{i}", *signature, public=True)
+            f = b.function(names[case], list(case.avals), list(case.results))
+            for name, attrs in steps:
+                f = b.transform(registry[name], f, attrs)
+            b.return_(b.apply(f, args))
+        EXPAND.run(module)
+        run = Interpreter(module)
 
-            def body(b: Builder, f: Value, args: Sequence[Value]) -> Any:
-                for name, attrs in steps:
-                    f = b.transform(registry[name], f, attrs)
-                return b.apply(f, args)
-
-            return (*signature, body)
-
-        self._module = module_of(case, wrap)
-        EXPAND.run(self._module)
-        self._run = Interpreter(self._module)
-
-    def __call__(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def function(name: str, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         with np.errstate(all="ignore"):
-            return [np.asarray(x) for x in self._run("main", list(operands))]
+            return [np.asarray(x) for x in run(name, list(operands))]
+
+    return [functools.partial(function, f"main{i}") for i in range(len(wanted))]
+
+
+def transformed(case: Case, steps: Steps) -> Function:
+    """An op under transformations, innermost first: a function of arrays."""
+    return Together()(case, steps)
 
 
 def distinct(avals: Sequence[Aval], rng: np.random.Generator, interval: tuple[float, float]) -> list[np.ndarray]:
