@@ -421,6 +421,15 @@ def is_adopted(x: Any) -> bool:
     return type(x) in _adopted
 
 
+def is_plain_dict(x: Any) -> bool:
+    """Whether x is a node made here that is a dict, keys in its own order, whose attributes are no children of it."""
+    kind = type(x)
+    if not issubclass(kind, dict) or issubclass(kind, (OrderedDict, defaultdict)) or not is_adopted(x) or _slots(kind):
+        return False
+    structure = take_apart(x)[1]
+    return not structure.held and not structure.same
+
+
 def register_class(cls: type[T]) -> type[T]:
     """Make a dataclass, or a class with ``tree_flatten`` and ``tree_unflatten``, a tree node.
 

@@ -5,6 +5,8 @@
 typedef struct {
     PyObject *expected, *found;
     Py_ssize_t at; /* the place of the next leaf */
+    PyObject **seen; /* a table of the arrays met, where each is to be another one; else NULL */
+    size_t room; /* of the table, a power of two */
 } Walk;
 
 static int matches(PyObject *pattern, PyObject *x, Walk *walk);
@@ -46,11 +48,28 @@ static int matches_array(PyObject *x, Walk *walk)
     return same;
 }
 
+/* Whether an array was met before; if not, it is noted. */
+static int met(PyObject *x, Walk *walk)
+{
+    size_t at = ((size_t)x >> 4) * 0x9E3779B1u;
+    for (;; at++) {
+        PyObject **place = &walk->seen[at & (walk->room - 1)];
+        if (*place == x)
+            return 1;
+        if (*place == NULL) {
+            *place = x;
+            return 0;
+        }
+    }
+}
+
 static int matches_leaf(PyObject *x, Walk *walk)
 {
     if (walk->at >= PyList_GET_SIZE(walk->expected))
         return 0;
     int same = PyObject_TypeCheck(x, array_type);
+    if (same && walk->seen != NULL && met(x, walk))
+        return 0;
     if (same)
         same = matches_array(x, walk);
     else {
@@ -70,6 +89,20 @@ static int matches_leaf(PyObject *x, Walk *walk)
     }
     walk->at++;
     return same;
+}
+
+/* Whether the attributes of an object are the same objects. */
+static int has_attributes(PyObject *x, PyObject *wanted)
+{
+    PyObject **own = _PyObject_GetDictPtr(x), *name, *value;
+    Py_ssize_t n = own == NULL || *own == NULL ? 0 : PyDict_GET_SIZE(*own), at = 0;
+    if (n != PyDict_GET_SIZE(wanted))
+        return 0;
+    while (n && PyDict_Next(wanted, &at, &name, &value)) { /* names are texts: nothing of Python runs */
+        if (PyDict_GetItemWithError(*own, name) != value)
+            return PyErr_Occurred() ? -1 : 0;
+    }
+    return 1;
 }
 
 static int matches_dict(PyObject *keys, PyObject *children, PyObject *x, Walk *walk)
@@ -101,6 +134,11 @@ static int matches(PyObject *pattern, PyObject *x, Walk *walk)
     PyObject *keys = PyTuple_GET_ITEM(pattern, 1), *children = PyTuple_GET_ITEM(pattern, 2);
     if ((PyObject *)Py_TYPE(x) != PyTuple_GET_ITEM(pattern, 0))
         return 0;
+    if (PyTuple_GET_ITEM(pattern, 3) != Py_None) {
+        int same = has_attributes(x, PyTuple_GET_ITEM(pattern, 3));
+        if (same != 1)
+            return same;
+    }
     if (keys != Py_None)
         return matches_dict(keys, children, x, walk);
     Py_ssize_t n = PyTuple_GET_SIZE(children);
@@ -119,21 +157,116 @@ static int matches(PyObject *pattern, PyObject *x, Walk *walk)
 
 PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
 {
-    if (n_given != 3 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) || !PyList_CheckExact(given[2])) {
-        PyErr_SetString(PyExc_TypeError, "buffers_like(patterns, values, expected)");
+    if (n_given < 3 || n_given > 4 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) ||
+        !PyList_CheckExact(given[2])) {
+        PyErr_SetString(PyExc_TypeError, "buffers_like(patterns, values, expected, distinct=False)");
         return NULL;
     }
     Py_ssize_t n = PyTuple_GET_SIZE(given[0]);
     if (PyTuple_GET_SIZE(given[1]) != n)
         Py_RETURN_NONE;
     Walk walk = {.expected = given[2], .found = PyList_New(0), .at = 0};
+    if (n_given == 4 && given[3] == Py_True) {
+        for (walk.room = 16; walk.room < 2 * (size_t)PyList_GET_SIZE(given[2]); walk.room *= 2)
+            ;
+        if ((walk.seen = PyMem_Calloc(walk.room, sizeof(PyObject *))) == NULL) {
+            Py_XDECREF(walk.found);
+            return PyErr_NoMemory();
+        }
+    }
     int same = walk.found == NULL ? -1 : 1;
     for (Py_ssize_t i = 0; same == 1 && i < n; i++)
         same = matches(PyTuple_GET_ITEM(given[0], i), PyTuple_GET_ITEM(given[1], i), &walk);
+    PyMem_Free(walk.seen);
     if (same == 1)
         return walk.found;
     Py_XDECREF(walk.found);
     if (same < 0)
         return NULL;
     Py_RETURN_NONE;
+}
+
+/* Arrays that are put into the places of leaves, and what they replace: to drop that may run anything, so it is kept until
+   all stand in their places. */
+typedef struct {
+    PyObject *new, *old;
+    Py_ssize_t at;
+} Replacement;
+
+static int put_below(PyObject *pattern, PyObject *x, Replacement *all);
+
+/* What replaces a child: `child` itself, a new array for it, or NULL with an error. New. */
+static PyObject *replaced(PyObject *pattern, PyObject *child, Replacement *all)
+{
+    if (pattern != Py_None)
+        return put_below(pattern, child, all) < 0 ? NULL : Py_NewRef(child);
+    if (all->at >= PyList_GET_SIZE(all->new)) {
+        PyErr_SetString(PyExc_ValueError, "there are more leaves than new values");
+        return NULL;
+    }
+    PyObject *new = PyList_GET_ITEM(all->new, all->at++);
+    return Py_NewRef(new == Py_None ? child : new);
+}
+
+static int put_below(PyObject *pattern, PyObject *x, Replacement *all)
+{
+    PyObject *keys = PyTuple_GET_ITEM(pattern, 1), *children = PyTuple_GET_ITEM(pattern, 2);
+    Py_ssize_t n = PyTuple_GET_SIZE(children);
+    if (keys != Py_None ? !PyDict_Check(x) : !PyList_CheckExact(x) && !PyTuple_CheckExact(x)) {
+        PyErr_SetString(PyExc_TypeError, "what a pattern has been compared with has changed");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *child;
+        if (keys != Py_None) {
+            child = PyDict_GetItemWithError(x, PyTuple_GET_ITEM(keys, i));
+            if (child == NULL && PyErr_Occurred())
+                return -1;
+        }
+        else
+            child = i < PySequence_Fast_GET_SIZE(x) ? PySequence_Fast_GET_ITEM(x, i) : NULL;
+        if (child == NULL) {
+            PyErr_SetString(PyExc_TypeError, "what a pattern has been compared with has changed");
+            return -1;
+        }
+        if (PyList_Append(all->old, child) < 0)
+            return -1;
+        PyObject *new = replaced(PyTuple_GET_ITEM(children, i), child, all);
+        if (new == NULL)
+            return -1;
+        int failed = 0;
+        if (new == child)
+            Py_DECREF(new);
+        else if (keys != Py_None) {
+            failed = PyDict_SetItem(x, PyTuple_GET_ITEM(keys, i), new);
+            Py_DECREF(new);
+        }
+        else if (PyList_CheckExact(x))
+            failed = PyList_SetItem(x, i, new);
+        else
+            Py_DECREF(new); /* a tuple keeps what it has */
+        if (failed < 0)
+            return -1;
+    }
+    return 0;
+}
+
+PyObject *put_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
+{
+    if (n_given != 3 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) || !PyList_CheckExact(given[2]) ||
+        PyTuple_GET_SIZE(given[0]) != PyTuple_GET_SIZE(given[1])) {
+        PyErr_SetString(PyExc_TypeError, "put_like(patterns, values, new)");
+        return NULL;
+    }
+    Replacement all = {.new = given[2], .old = PyList_New(0), .at = 0};
+    int failed = all.old == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(given[0]); i++) {
+        PyObject *pattern = PyTuple_GET_ITEM(given[0], i);
+        if (pattern == Py_None)
+            all.at++;
+        else
+            failed = put_below(pattern, PyTuple_GET_ITEM(given[1], i), &all);
+    }
+    Py_XDECREF(all.old);
+    return failed ? NULL : Py_NewRef(Py_None);
 }
