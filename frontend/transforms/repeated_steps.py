@@ -97,6 +97,7 @@ def _is_assigned_to(pattern: Pattern) -> bool:
     """Whether leaves are put into what has this pattern as into dicts and lists."""
     if pattern is None:
         return False
+    kind: Any
     kind, _, children, _ = pattern
     if kind is tuple or kind.__setitem__ not in (list.__setitem__, dict.__setitem__):
         below = children
