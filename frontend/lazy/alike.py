@@ -22,6 +22,7 @@ from smelt.ir.errors import InternalError
 from smelt.runtime import Buffer
 
 from . import core
+from .core import evaluated
 from .graph import Handle
 from .tree_nodes import attributes, is_plain_dict
 
@@ -157,13 +158,14 @@ class _Walk:
         return True
 
 
-def put_like(patterns: tuple[Pattern, ...], values: tuple[Any, ...], new: list[Any]) -> None:
-    """Put new arrays into values that are as patterns say.
+def put_like(patterns: tuple[Pattern, ...], values: tuple[Any, ...], new: list[Buffer | None]) -> None:
+    """Put arrays with new values into values that are as patterns say: others, or those there, if nobody else has them.
 
     Args:
         new: by the places of leaves; None where a leaf stays. Leaves stand in dicts and lists.
     """
-    _put(patterns, list(values), new, 0)
+    arrays = iter(evaluated([buffer for buffer in new if buffer is not None]))
+    _put(patterns, list(values), [None if buffer is None else next(arrays) for buffer in new], 0)
 
 
 def _put(patterns: Sequence[Pattern], values: list[Any], new: list[Any], at: int) -> int:

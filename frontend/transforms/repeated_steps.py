@@ -72,13 +72,14 @@ class RepeatedStep:
             if alike.buffers_like(self.outputs, (outputs,), self.expected_of_outputs) is None:
                 return None
         buffers += version.captured
-        results: list[Any] = evaluated(version.executable.run(buffers))
-        if self.outputs:
-            del buffers
-            results.append(None)
-            alike.put_like(self.outputs, (outputs,), [results[i] for i in self.new])
-            del results[version.n_outputs :]
-        return results
+        results: list[Any] = version.executable.run(buffers)
+        if not self.outputs:
+            return evaluated(results)
+        del buffers  # the old state goes when the new one is there
+        found = evaluated(results[: version.n_outputs])
+        results.append(None)
+        alike.put_like(self.outputs, (outputs,), [results[i] for i in self.new])
+        return found
 
 
 def _is_same(inputs: Any, outputs: Any) -> bool:

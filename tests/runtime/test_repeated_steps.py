@@ -4,8 +4,10 @@ may happen to the state between two calls, for each kind of state, against the s
 from __future__ import annotations
 
 import copy
+import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import smelt
@@ -216,3 +218,38 @@ def test_an_error_in_a_repeated_call_leaves_the_state(monkeypatch: pytest.Monkey
         with pytest.raises(MemoryError):
             step(array(1.0))
     assert seen(state) == before
+
+
+HOLDS = {
+    "the array": lambda x: (lambda: x.tolist()),
+    "work that is done later": lambda x: (lambda y: lambda: y.tolist())(x * 1),
+    "another array of the same value": lambda x: (lambda y: lambda: y.tolist())(smelt.stop_gradient(x)),
+    "a view of NumPy's": lambda x: (lambda y: lambda: y.tolist())(np.asarray(x)),
+    "its memory": lambda x: (lambda y: lambda: y.tolist())(memoryview(x)),
+    "a dict": lambda x: (lambda y: lambda: y["x"].tolist())({"x": x}),
+    "a function": lambda x: (lambda f: lambda: f(array(1.0)).tolist())(smelt.compile(lambda y: x * y)),
+    "a derivative": lambda x: (lambda y: lambda: y.tolist())(smelt.grad(lambda y: (y * x).sum())(x)),
+}
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_who_has_an_array_of_the_state_keeps_its_value(name: str) -> None:
+    state = {"a": array([1.0, 2.0]), "b": [array([3.0, 4.0])]}
+    step = smelt.compile(step_of(state), inputs=state, outputs=state)
+    for _ in range(3):
+        step(array(1.0))
+    looks = [(look, look()) for look in (HOLDS[name](state["a"]), HOLDS[name](state["b"][0]))]
+    unseen = [HOLDS[name](state["a"]), HOLDS[name](state["b"][0])]
+    for _ in range(3):
+        step(array(1.0))
+    assert [look() for look, _ in looks] == [value for _, value in looks] == [look() for look in unseen]
+
+
+def test_an_array_with_a_weak_reference_gets_no_other_value() -> None:
+    state = nested()
+    step = smelt.compile(step_of(state), inputs=state, outputs=state)
+    for _ in range(3):
+        step(array(1.0))
+    found, value = weakref.ref(state["b"]), state["b"].tolist()
+    step(array(1.0))
+    assert state["b"].tolist() != value and found() is None

@@ -186,16 +186,49 @@ PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_gi
     Py_RETURN_NONE;
 }
 
-/* Arrays that are put into the places of leaves, and what they replace: to drop that may run anything, so it is kept until
+/* Values that are put into the places of leaves, and what they replace: to drop that may run anything, so it is kept until
    all stand in their places. */
 typedef struct {
-    PyObject *new, *old;
+    PyObject *new, *old, *traced;
     Py_ssize_t at;
 } Replacement;
 
 static int put_below(PyObject *pattern, PyObject *x, Replacement *all);
 
-/* What replaces a child: `child` itself, a new array for it, or NULL with an error. New. */
+/* Give an array that nobody has but the tree another value: 1 if that was done, 0, or -1 with an error. Arrays are made anew
+   otherwise, and each that is made brings Python's collector of cycles nearer, which looks at all there is. */
+static int renewed(PyObject *x, PyObject *buffer, Replacement *all)
+{
+#ifdef Py_GIL_DISABLED
+    return 0;
+#endif
+    Py_ssize_t weak = array_type->tp_weaklistoffset;
+    if (!Py_IS_TYPE(x, array_type) || Py_REFCNT(x) != 1 || SLOT(x, made_at) != NULL || (weak && SLOT(x, weak) != NULL))
+        return 0;
+    PyObject *ref = SLOT(x, ref_at);
+    if (ref == NULL || !PyTuple_CheckExact(ref) || Py_REFCNT(ref) != 1)
+        return 0;
+    Node *node = (Node *)PyTuple_GET_ITEM(ref, 0);
+    if (!Py_IS_TYPE((PyObject *)node, &NodeType) || Py_REFCNT(node) != 1 || node->weak != NULL || node->op != LEAF)
+        return 0;
+    PyObject *values = node->values;
+    if (values == NULL || !PyList_CheckExact(values) || Py_REFCNT(values) != 1 || PyList_GET_SIZE(values) != 1 ||
+        (node->owner != NULL && node->owner != Py_None))
+        return 0;
+    PyObject *aval = PyObject_GetAttr(buffer, str_aval);
+    if (aval == NULL)
+        return -1;
+    int same = PyTuple_GET_SIZE(node->avals) == 1 && PyTuple_GET_ITEM(node->avals, 0) == aval;
+    Py_DECREF(aval);
+    if (!same || PyList_Append(all->old, PyList_GET_ITEM(values, 0)) < 0)
+        return same ? -1 : 0;
+    Py_INCREF(all->traced);
+    Py_XSETREF(node->traced, all->traced);
+    Py_INCREF(buffer);
+    return PyList_SetItem(values, 0, buffer) < 0 ? -1 : 1;
+}
+
+/* What is to stand in the place of a child: `child` itself, an array, or NULL with an error. New. */
 static PyObject *replaced(PyObject *pattern, PyObject *child, Replacement *all)
 {
     if (pattern != Py_None)
@@ -205,7 +238,12 @@ static PyObject *replaced(PyObject *pattern, PyObject *child, Replacement *all)
         return NULL;
     }
     PyObject *new = PyList_GET_ITEM(all->new, all->at++);
-    return Py_NewRef(new == Py_None ? child : new);
+    if (new == Py_None)
+        return Py_NewRef(child);
+    int done = renewed(child, new, all);
+    if (done)
+        return done < 0 ? NULL : Py_NewRef(child);
+    return array_of(new, all->traced);
 }
 
 static int put_below(PyObject *pattern, PyObject *x, Replacement *all)
@@ -229,22 +267,20 @@ static int put_below(PyObject *pattern, PyObject *x, Replacement *all)
             PyErr_SetString(PyExc_TypeError, "what a pattern has been compared with has changed");
             return -1;
         }
-        if (PyList_Append(all->old, child) < 0)
-            return -1;
         PyObject *new = replaced(PyTuple_GET_ITEM(children, i), child, all);
-        if (new == NULL)
+        int failed = new == NULL ? -1 : 0;
+        if (failed < 0)
             return -1;
-        int failed = 0;
-        if (new == child)
+        if (new != child)
+            failed = PyList_Append(all->old, child);
+        if (new == child || failed < 0 || PyTuple_CheckExact(x)) /* a tuple keeps what it has */
             Py_DECREF(new);
         else if (keys != Py_None) {
             failed = PyDict_SetItem(x, PyTuple_GET_ITEM(keys, i), new);
             Py_DECREF(new);
         }
-        else if (PyList_CheckExact(x))
-            failed = PyList_SetItem(x, i, new);
         else
-            Py_DECREF(new); /* a tuple keeps what it has */
+            failed = PyList_SetItem(x, i, new);
         if (failed < 0)
             return -1;
     }
@@ -258,8 +294,8 @@ PyObject *put_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
         PyErr_SetString(PyExc_TypeError, "put_like(patterns, values, new)");
         return NULL;
     }
-    Replacement all = {.new = given[2], .old = PyList_New(0), .at = 0};
-    int failed = all.old == NULL ? -1 : 0;
+    Replacement all = {.new = given[2], .old = PyList_New(0), .traced = PyObject_GetAttr(state, str_traced), .at = 0};
+    int failed = all.old == NULL || all.traced == NULL ? -1 : 0;
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(given[0]); i++) {
         PyObject *pattern = PyTuple_GET_ITEM(given[0], i);
         if (pattern == Py_None)
@@ -267,6 +303,7 @@ PyObject *put_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
         else
             failed = put_below(pattern, PyTuple_GET_ITEM(given[1], i), &all);
     }
+    Py_XDECREF(all.traced);
     Py_XDECREF(all.old);
     return failed ? NULL : Py_NewRef(Py_None);
 }

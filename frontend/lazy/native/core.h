@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 20
+#define INTERFACE 21
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -70,6 +70,7 @@ SHARED PyObject *sizeless_key(PyObject *module, PyObject *structure);
 
 /* memory.c */
 SHARED PyTypeObject MemoryType;
+SHARED PyObject *array_of(PyObject *buffer, PyObject *traced);
 SHARED PyObject *evaluated(PyObject *module, PyObject *buffers);
 SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
 
