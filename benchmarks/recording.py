@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import time
 from typing import Any
@@ -37,6 +38,9 @@ CALLS = (
     "one(x) | two(x, y) | scalars(x, 2) | scalars(x, 2.5) | pair(x, y) | tree({'a': x, 'b': (x, y)}) | key(x, y=y)"
     " | many(*ten) | first(layers)"
 )
+#: Steps of optimizers over a module of 300 arrays of 64 numbers and less, with the state as `inputs` and `outputs`; in
+#: smelt alone.
+STEPS = "sgd(gradients) | adam(gradients)"
 #: The time that one expression is measured for, in seconds of the processor.
 LEAST = 0.02
 
@@ -71,6 +75,20 @@ def compiled(m: Any) -> dict[str, Any]:
     ten = [m.array([1.0] * 4) for _ in range(10)]
     layers = [{"weight": ten[0], "bias": ten[1]} for _ in range(100)]
     return {name: m.compile(f) for name, f in names.items()} | {"ten": ten, "layers": layers}
+
+
+def steps(m: Any) -> dict[str, Any]:
+    """Functions for STEPS."""
+    found: dict[str, Any] = {}
+    for name, optimizer in (("sgd", m.optimizers.SGD(0.01, momentum=0.9)), ("adam", m.optimizers.Adam(0.01))):
+        model = m.nn.Sequential(*[m.nn.Linear(8, 8) for _ in range(150)])
+        optimizer.init(model.trainable_parameters())
+        found["gradients"] = gradients = m.utils.tree_map(m.ones_like, model.trainable_parameters())
+        state = [model.state, optimizer.state]
+        m.eval(gradients, state)
+        update = functools.partial(optimizer.update, model)
+        found[name] = m.compile(update, inputs=state, outputs=state)
+    return found
 
 
 def microseconds(expression: str, names: dict[str, Any]) -> float:
@@ -112,6 +130,9 @@ def main() -> None:
     if not options.no_calls:
         functions = {**names, **compiled(m)}
         rows += [(microseconds(e, functions), f"compiled: {e}") for e in expressions(CALLS) if options.only in e]
+        if hasattr(m, "optimizers") and any(options.only in e for e in expressions(STEPS)):
+            functions = steps(m)
+            rows += [(microseconds(e, functions), f"compiled: {e}") for e in expressions(STEPS) if options.only in e]
     print("| expression | µs |\n| --- | ---: |")
     for found, expression in sorted(rows, reverse=True):
         print(f"| `{expression}` | {found:.2f} |")

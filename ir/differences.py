@@ -78,6 +78,7 @@ class Differences:
         return "\n".join(lines)
 
 
+@mlir.locked
 def differences(first: Any, second: Any) -> Differences:
     """How two modules differ.
 
@@ -93,26 +94,25 @@ def differences(first: Any, second: Any) -> Differences:
       ~ return: result 0 %0 (exp) → %0 (sin)
     (None, None)
     """
-    with mlir.lock:
-        found = Differences()
-        numbers: dict[Any, int] = {}
-        one, other = _Module(first, numbers), _Module(second, numbers)
-        left = [name for name in one.functions if name not in other.functions]
-        right: dict[int, list[str]] = {}
-        for name in other.functions:
-            if name not in one.functions:
-                right.setdefault(other.key(name), []).append(name)
-        for name in left:
-            known = right.get(one.key(name))
-            if known and not one.is_public(name):
-                found.renamed.append((name, known.pop(0)))
-            else:
-                found.only_first.append(name)
-        found.only_second = [name for names in right.values() for name in names]
-        both = [name for name in one.functions if name in other.functions and one.key(name) != other.key(name)]
-        compared = [_compared(name, one, other) for name in both]
-        found.functions = [f for f in compared if f.changes] or compared  # who calls what has changed is the same
-        return found
+    found = Differences()
+    numbers: dict[Any, int] = {}
+    one, other = _Module(first, numbers), _Module(second, numbers)
+    left = [name for name in one.functions if name not in other.functions]
+    right: dict[int, list[str]] = {}
+    for name in other.functions:
+        if name not in one.functions:
+            right.setdefault(other.key(name), []).append(name)
+    for name in left:
+        known = right.get(one.key(name))
+        if known and not one.is_public(name):
+            found.renamed.append((name, known.pop(0)))
+        else:
+            found.only_first.append(name)
+    found.only_second = [name for names in right.values() for name in names]
+    both = [name for name in one.functions if name in other.functions and one.key(name) != other.key(name)]
+    compared = [_compared(name, one, other) for name in both]
+    found.functions = [f for f in compared if f.changes] or compared  # who calls what has changed is the same
+    return found
 
 
 class _Module:

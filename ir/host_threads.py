@@ -66,16 +66,20 @@ class _Helpers:
     def call(self, jobs: list[Callable[[], None]]) -> None:
         """Have all jobs called by threads, of which there are as many where there can be; without any nothing is."""
         with _starting:
-            while self._count < len(jobs):
-                try:
-                    threading.Thread(target=self._run, args=(self._work,), name="smelt-host", daemon=True).start()
-                except RuntimeError:  # no more threads, or the interpreter is shutting down
-                    break
-                self._count += 1
-            started = self._count
+            started = self._start(len(jobs))
         if started:  # else the queue would keep them
             for job in jobs:
                 self._work.put(job)
+
+    def _start(self, wanted: int) -> int:
+        """Start threads up to so many; how many there are."""
+        while self._count < wanted:
+            try:
+                threading.Thread(target=self._run, args=(self._work,), name="smelt-host", daemon=True).start()
+            except RuntimeError:  # no more threads, or the interpreter is shutting down
+                break
+            self._count += 1
+        return self._count
 
     @staticmethod
     def _run(work: SimpleQueue[Callable[[], None]]) -> None:

@@ -11,12 +11,15 @@ import importlib
 import importlib.util
 import os
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from . import ending, locks
 from .errors import SmeltError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _HOSTS = ("torch_mlir", "mlir")
 _NEEDED = ("ir", "passmanager", "execution_engine", "dialects.ext")
@@ -28,6 +31,20 @@ _HINT = (
 
 #: Held while MLIR's context is in use: smelt has one context, and compiles one program at a time.
 lock = locks.lock(ending.GuardedLock)
+
+
+def locked(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, which is called under `lock`, and has no place where an interrupt leaves that taken.
+
+    Under a `with` Python 3.13 has such places: the jumps of conditions in comprehensions and loops.
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with lock:
+            return function(*args, **kwargs)
+
+    return run
 
 
 class BindingsError(SmeltError, ImportError):

@@ -111,6 +111,7 @@ _REFINE = "stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism)"
 _MOST_ROUNDS = 64
 
 
+@mlir.locked
 def bound(source: str, arguments: Sequence[Aval], name: str = "<text>") -> Any:
     """A module of open sizes as one of the sizes that arguments of these types give it.
 
@@ -118,21 +119,20 @@ def bound(source: str, arguments: Sequence[Aval], name: str = "<text>") -> Any:
         IRError: these are no types of its arguments, or sizes depend on more than they.
     """
     module = parse(source, name)
-    with mlir.lock:
-        try:
-            run(context(), module, _BIND.format(types=",".join(a.mlir for a in arguments)))
-            for _ in range(_MOST_ROUNDS):
-                run(context(), module, _REFINE)
-                if not settle(module):
-                    break
-        except mlir.ir.MLIRError as error:
-            lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
-            raise IRError("\n".join(lines)) from None
-        for operation in inside(module.operation):
-            if any("?" in str(r.type) for r in operation.results):
-                target = operation.attributes.get("call_target_name")
-                what = f"{operation.name} @{target.value}" if target is not None else operation.name
-                raise IRError(f"{name}: the sizes of arguments do not say which {what} has; lower it for given sizes")
+    try:
+        run(context(), module, _BIND.format(types=",".join(a.mlir for a in arguments)))
+        for _ in range(_MOST_ROUNDS):
+            run(context(), module, _REFINE)
+            if not settle(module):
+                break
+    except mlir.ir.MLIRError as error:
+        lines = [shortened(line) for line in diagnostics(error, name).splitlines()]
+        raise IRError("\n".join(lines)) from None
+    for operation in inside(module.operation):
+        if any("?" in str(r.type) for r in operation.results):
+            target = operation.attributes.get("call_target_name")
+            what = f"{operation.name} @{target.value}" if target is not None else operation.name
+            raise IRError(f"{name}: the sizes of arguments do not say which {what} has; lower it for given sizes")
     return module
 
 

@@ -100,11 +100,11 @@ def _opened(source: str, fails: Callable[[str], bool], report: Callable[[str], N
     return found
 
 
+@mlir.locked
 def _others(source: str) -> list[str]:
     """The functions with a body but for ``@main``."""
     module = text.parse(source)
-    with mlir.lock:
-        return [n for n, f in functions(module).items() if n != "main" and has_body(f)]
+    return [n for n, f in functions(module).items() if n != "main" and has_body(f)]
 
 
 def _as_main(source: str, name: str) -> str | None:
@@ -146,12 +146,12 @@ def count_ops(source: str) -> int:
         return sum(len(read_function(f).ops) for f in functions(module).values() if has_body(f))
 
 
+@mlir.locked
 def _shape(source: str) -> tuple[int, list[int]]:
     """How many results ``@main`` has, and the places of the ops that can be cut."""
     module = text.parse(source)
-    with mlir.lock:
-        main = function_named(module)
-        return len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
+    main = function_named(module)
+    return len(main.returns), [i for i, op in enumerate(main.ops) if _cuttable(op)]
 
 
 def _bisected(count: int, made: Callable[[int], str | None], fails: Callable[[str], bool]) -> str | None:
@@ -242,6 +242,7 @@ def _cuttable(op: OpView) -> bool:
     return bool(op.results) and all(r.aval is not None for r in op.results)
 
 
+@mlir.locked
 def _written(
     source: str, returns: Sequence[int], cut: Collection[int] = (), last: int | None = None, upto: int | None = None,
     kept: bool = False,
@@ -250,35 +251,34 @@ def _written(
     number `upto`, and the results of the ops in `cut` as arguments; with `kept` what these ops read are results, too.
     None where that is not a module."""
     module = text.parse(source)
-    with mlir.lock:
-        main = function_named(module)
-        wanted = [main.returns[i] for i in returns] if last is None else list(main.ops[last].results)
-        if upto is not None:
-            behind = {v for op in main.ops[upto + 1 :] for v in op.operands} | set(main.returns)
-            wanted = [v for op in main.ops[: upto + 1] for v in op.results if v in behind]
-            if not wanted or any(v.aval is None for v in wanted):
-                return None
-        removed = {main.ops[i] for i in cut}
-        if kept:
-            made = {v for op in removed for v in op.results}
-            read_by = [v for op in main.ops if op in removed for v in op.operands]
-            wanted = list(dict.fromkeys([*wanted, *(v for v in read_by if v.owner is not None and v.aval)]))
-            wanted = [v for v in wanted if v not in made]
-            if not wanted:
-                return None
-        needed, read = [], set(wanted)
-        for op in reversed(main.ops):
-            if op not in removed and not read.isdisjoint(op.results):
-                needed.append(op)
-                read.update(op.operands)
-        needed.reverse()
-        made_arguments: list[Value] = [v for op in main.ops if op in removed for v in op.results if v in read]
-        arguments = [a for a in main.arguments if a in read] + made_arguments
-        try:
-            _rebuild(module, main, arguments, needed, wanted)
-            return text.to_text(module)
-        except IRError:
+    main = function_named(module)
+    wanted = [main.returns[i] for i in returns] if last is None else list(main.ops[last].results)
+    if upto is not None:
+        behind = {v for op in main.ops[upto + 1 :] for v in op.operands} | set(main.returns)
+        wanted = [v for op in main.ops[: upto + 1] for v in op.results if v in behind]
+        if not wanted or any(v.aval is None for v in wanted):
             return None
+    removed = {main.ops[i] for i in cut}
+    if kept:
+        made = {v for op in removed for v in op.results}
+        read_by = [v for op in main.ops if op in removed for v in op.operands]
+        wanted = list(dict.fromkeys([*wanted, *(v for v in read_by if v.owner is not None and v.aval)]))
+        wanted = [v for v in wanted if v not in made]
+        if not wanted:
+            return None
+    needed, read = [], set(wanted)
+    for op in reversed(main.ops):
+        if op not in removed and not read.isdisjoint(op.results):
+            needed.append(op)
+            read.update(op.operands)
+    needed.reverse()
+    made_arguments: list[Value] = [v for op in main.ops if op in removed for v in op.results if v in read]
+    arguments = [a for a in main.arguments if a in read] + made_arguments
+    try:
+        _rebuild(module, main, arguments, needed, wanted)
+        return text.to_text(module)
+    except IRError:
+        return None
 
 
 def _rebuild(

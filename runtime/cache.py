@@ -82,10 +82,13 @@ class LruCache:
             entry = (value, self._weigh(value))
             self._entries[key] = entry
             self._nbytes += entry[1]
-            while len(self._entries) > 1 and (
-                len(self._entries) > settings.cache_size or self._nbytes > settings.cache_bytes
-            ):
-                self._drop(self._entries.popitem(last=False)[1])
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        while len(self._entries) > 1 and (
+            len(self._entries) > settings.cache_size or self._nbytes > settings.cache_bytes
+        ):
+            self._drop(self._entries.popitem(last=False)[1])
 
     def _drop(self, entry: tuple[Any, int] | None) -> None:
         if entry is not None:

@@ -260,7 +260,8 @@ class _Notes:
 
     def between(self, first: int, last: int) -> list[Compile]:
         with self.lock:
-            return [made for n, made in self.notes if first <= n < last]
+            notes = list(self.notes)
+        return [made for n, made in notes if first <= n < last]
 
     def compare(self, new: Subject, device: str) -> tuple[str, str]:
         """What is new about a program, as a kind and in words."""

@@ -58,7 +58,8 @@ def _code(text: str, threads: _Threads, dispatched: bool) -> dict[str, driver.Mo
     architecture = driver.architecture()
     several = list(dict.fromkeys(sources.values()))
     with _guard:
-        made = {source: _ahead.pop(source) for source in several if source in _ahead}
+        known = [_ahead.pop(source, None) for source in several]
+    made = {source: cubin for source, cubin in zip(several, known) if cubin is not None}
     missing = [source for source in several if source not in made]
     made.update(zip(missing, cubins(missing, architecture)))
     modules = {source: driver.Module(made[source]) for source in several}
@@ -167,8 +168,11 @@ class CudaProgram:
                 kernel.launch(addresses)
         with _guard:
             self._seen[key] = parts
-            while len(self._seen) > MOST_GRAPHS:
-                self._seen.popitem(last=False)
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        while len(self._seen) > MOST_GRAPHS:
+            self._seen.popitem(last=False)
 
     def _graphs_of(
         self, launches: Iterable[tuple[_Kernel | _LibraryStep, list[int]]]

@@ -112,11 +112,14 @@ class Library(Generic[Step, Found]):
         """How a step is done; None for one that the library does not do."""
         with self.guard:
             if step not in self._plans:
-                while len(self._plans) >= MOST_PLANS:
-                    self._plans.pop(next(iter(self._plans)))
+                self._drop_oldest()
                 driver.enter()
                 self._plans[step] = self._planned(step)
             return self._plans[step]
+
+    def _drop_oldest(self) -> None:
+        while len(self._plans) >= MOST_PLANS:
+            self._plans.pop(next(iter(self._plans)))
 
     def _planned(self, step: Step) -> Found | None:
         """What `find` finds for a step that it has not seen."""

@@ -129,8 +129,13 @@ def _send(call: Call, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
     to, tag = call.parameters["process"], call.parameters["order"]
     request = _communicator(call).Isend(held.reshape(-1).view(np.uint8), dest=to, tag=tag)
     with _sending:
-        _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
+        _keep(request, held)
     return x
+
+
+def _keep(request: Any, held: np.ndarray) -> None:
+    """Keep what is being sent, and no longer what has been."""
+    _pending[:] = [(r, memory) for r, memory in [*_pending, (request, held)] if not r.Test()]
 
 
 def _recv(call: Call, *_: np.ndarray) -> np.ndarray:

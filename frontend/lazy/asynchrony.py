@@ -46,8 +46,7 @@ class _Worker:
         """Hand a graph over; False where there is no thread for it, since Python is ending. Waits while the worker has
         much to do already."""
         with self._lock:
-            while self._jobs and self._jobs[0].done() and self._jobs[0].exception() is None:
-                self._jobs.popleft()
+            self._forget_done()
             first = self._jobs[-MOST_JOBS] if len(self._jobs) >= MOST_JOBS else None
         if first is not None:
             first.exception()
@@ -59,6 +58,10 @@ class _Worker:
             except RuntimeError:
                 return False
         return True
+
+    def _forget_done(self) -> None:
+        while self._jobs and self._jobs[0].done() and self._jobs[0].exception() is None:
+            self._jobs.popleft()
 
     def wait(self) -> None:
         """Wait for all that was handed over. Raises the first error, once."""

@@ -36,6 +36,12 @@ drop_oldest = guarded(OrderedDict.popitem)
 
 
 @guarded
+def is_equal(key: Any, other: Any) -> bool:
+    """Whether keys with structures in them are equal."""
+    return bool(key == other)
+
+
+@guarded
 def find(known: dict[Any, T], key: Any) -> T | None:
     """What stands under a key with structures in it; None: nothing."""
     return known.get(key)

@@ -226,13 +226,15 @@ class Structure:
         self.factory = x.default_factory if isinstance(x, defaultdict) else None
         #: The keys of a dict as it has them; dicts that differ in this alone may be one tree.
         self.order = list(dict.keys(x)) if isinstance(x, dict) else keys
+        # Texts alone, and integers alone, are equal where they are the same.
+        plainly = _TEXTS.issuperset(map(type, keys)) or _INTEGERS.issuperset(map(type, keys))
         self._key = (
             self.kind,
-            tuple(map(_key_of_attribute, keys)),
-            tuple(held),
-            tuple(same.items()),
-            Same(self.factory),
-            tuple([(name, _key_of_attribute(v)) for name, v in others.items()]),
+            tuple(keys) if plainly else tuple(map(_key_of_attribute, keys)),
+            tuple(held) if held else (),
+            tuple(same.items()) if same else (),
+            None if self.factory is None else Same(self.factory),
+            tuple([(name, _key_of_attribute(v)) for name, v in others.items()]) if others else (),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -240,6 +242,9 @@ class Structure:
 
     def __hash__(self) -> int:
         return hash(self._key[:3])
+
+
+_TEXTS, _INTEGERS = frozenset([str]), frozenset([int])
 
 
 def _key_of_attribute(x: Any) -> Any:
@@ -419,6 +424,15 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
 def is_adopted(x: Any) -> bool:
     """Whether x is a node of a class that was made one here."""
     return type(x) in _adopted
+
+
+def is_plain_dict(x: Any) -> bool:
+    """Whether x is a node made here that is a dict, keys in its own order, whose attributes are no children of it."""
+    kind = type(x)
+    if not issubclass(kind, dict) or issubclass(kind, (OrderedDict, defaultdict)) or not is_adopted(x) or _slots(kind):
+        return False
+    structure = take_apart(x)[1]
+    return not structure.held and not structure.same
 
 
 def register_class(cls: type[T]) -> type[T]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +24,7 @@ from smelt.ir.errors import (
 
 from ..lacking import missing_member
 from ..lazy.arguments import number
+from ..lazy.core import Memory, call
 from ..lazy.explained import explained
 from ..lazy.signatures import T
 from ..lazy.tree import kind_of
@@ -205,7 +208,27 @@ class Optimizer:
             for name, schedule in self._schedulers.items():
                 self._state[name] = schedule(self.step)
             self._state["step"] = self.step + 1
-            return self._walk("apply_gradients", gradients, parameters, self._state, "", self.apply_single)
+            return self._walk("apply_gradients", gradients, parameters, self._state, "", self._apply())
+
+    def _apply(self) -> Callable[[array, array, dict[str, Any]], array]:
+        """`apply_single` for all parameters of one step. That of optimizers of smelt makes the same nodes for
+        parameters of one type, so it is followed as a recipe (see `smelt.lazy.core`)."""
+        kind = type(self)
+        if not kind.__module__.startswith(_OWN):
+            return self.apply_single
+        memory = _memories.get(kind)
+        if memory is None:
+            memory = _memories[kind] = Memory(functools.partial(_applied, kind), frozenset())
+        settings = [(name, value) for name, value in vars(self).items() if name not in _NO_SETTINGS]
+        own = {name: value for name, value in self._state.items() if isinstance(value, array)}
+        common = (*itertools.chain.from_iterable(settings),), (*own,), [*own.values()]
+
+        def apply(gradient: array, parameter: array, state: dict[str, Any]) -> array:
+            found, *values = call(memory, (gradient, parameter, (*state,), [*state.values()], *common), {})
+            state.update(zip(state, values))
+            return found
+
+        return apply
 
     def _walk(self, what: str, gradients: Any, parameters: Any, state: Any, path: str, apply: Callable) -> Any:
         """A function of each gradient, its parameter and its state; states are made where there are none."""
@@ -258,6 +281,25 @@ class Optimizer:
 
     def _misfit(self, what: str, path: str, problem: str, kind: type[SmeltError] = TreeError) -> SmeltError:
         return kind(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
+
+
+#: By class of smelt's optimizers, the recipes of a step of one parameter.
+_memories: dict[type[Optimizer], Memory] = {}
+#: Attributes of an optimizer on which such a step does not depend but by the arrays in the state.
+_NO_SETTINGS = ("_initialized", "_state", "_schedulers")
+
+
+def _applied(
+    kind: type[Optimizer], gradient: array, parameter: array, names: tuple[str, ...], values: list[array],
+    settings: tuple[Any, ...], own_names: tuple[str, ...], own: list[array],
+) -> list[array]:  # fmt: skip
+    """The new value of a parameter and its new state, by an optimizer with these settings (names and values in turn)
+    and arrays of its own."""
+    optimizer = object.__new__(kind)
+    optimizer.__dict__.update(zip(settings[::2], settings[1::2]), _state=dict(zip(own_names, own)))
+    state = dict(zip(names, values))
+    found = optimizer.apply_single(gradient, parameter, state)
+    return [found, *[state[name] for name in names]]
 
 
 def _state_below(state: Any, key: Any, below: Any) -> Any:

@@ -120,6 +120,13 @@ class RepeatedCall:
 
     def buffers(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
         """What the version runs on for arguments that are like these, and evaluated; None for others."""
+        found = self.buffers_of_arguments(args, kwargs)
+        if found is not None:
+            found += self.version.captured
+        return found
+
+    def buffers_of_arguments(self, args: tuple, kwargs: dict[str, Any]) -> list[Buffer] | None:
+        """`buffers` without what the version has captured."""
         if len(args) != self.count or self.device is not default_device() or self.settings != settings.of_programs:
             return None
         if self.profiles is (profiling.active is None):
@@ -133,8 +140,7 @@ class RepeatedCall:
                 return None
         if self.patterns is not None:
             values = (*args, *kwargs.values()) if kwargs else args
-            found = alike.buffers_like(self.patterns, values, self.expected)
-            return None if found is None else found + self.version.captured
+            return alike.buffers_like(self.patterns, values, self.expected)
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
         return self._buffers_of(leaves) if guarded.equal(treedef, self.treedef) else None
 
@@ -154,12 +160,14 @@ class RepeatedCall:
                 found.append(node.values[i])
             elif type(x) is not type(expected) or x != expected or type(x) not in _SIMPLE:
                 return None
-        found += self.version.captured
         return found
 
     def result(self, buffers: list[Buffer]) -> Any:
         """What the function returns: the program's results."""
-        outs = evaluated(buffers)
+        return self.arranged(evaluated(buffers))
+
+    def arranged(self, outs: list[Any]) -> Any:
+        """What the function returns, of its arrays."""
         if self.kind is array:
             return outs[0]
         if self.kind is tuple:

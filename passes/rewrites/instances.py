@@ -167,6 +167,7 @@ def _candidates(kind: str, shape: tuple[int, ...], dtype: DType) -> list[Any]:
     return [None]
 
 
+@mlir.locked
 def _built(
     pattern: Applied, dtype: DType, names: list[str], chosen: Chosen, candidates: dict[Any, list[Any]]
 ) -> Instance:
@@ -175,15 +176,14 @@ def _built(
     attributes: dict[Any, Any] = {}
     arguments = [name for name in names if f"{name} =" not in chosen]
     avals = [chosen[name] for name in arguments]
-    with mlir.lock:
-        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
-        operation, values, b = new_function(module, "main", avals, [], public=True)
-        env: Made = dict(zip(arguments, values))
-        env |= {name: (chosen[f"{name} ="], chosen[name]) for name in names if name not in env}
-        result = _emit(b, pattern, env, attributes, candidates, None)
-        b.return_([result])
-        operation.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type(avals, [result.aval]), context())
-        text.verify(module)
+    module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
+    operation, values, b = new_function(module, "main", avals, [], public=True)
+    env: Made = dict(zip(arguments, values))
+    env |= {name: (chosen[f"{name} ="], chosen[name]) for name in names if name not in env}
+    result = _emit(b, pattern, env, attributes, candidates, None)
+    b.return_([result])
+    operation.attributes["function_type"] = mlir.ir.TypeAttr.get(function_type(avals, [result.aval]), context())
+    text.verify(module)
     listed = [f"{name} = {chosen.get(f'{name} =', chosen[name])}" for name in names]
     listed += [f"{key} = {value}" for key, value in attributes.items() if isinstance(key, str)]
     return Instance(module, dtype, avals, ", ".join(listed))

@@ -162,46 +162,46 @@ def _cost(cost: ProgramCost) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@mlir.locked
 def drawings(planned: str, cost: ProgramCost | None) -> list[dict[str, Any]]:
     """The graph of each function: its ops as nodes with places."""
     kinds = {s.name: s.kind for s in cost.steps} if cost else {}
     found = []
     module = text.parse(planned, own=True)
-    with mlir.lock:
-        for operation in functions(module).values():
-            function = read_function(operation)
-            if len(function.ops) > MAX_DRAWN:
-                found.append({"name": function.name, "nodes": [], "edges": [], "ops": len(function.ops)})
+    for operation in functions(module).values():
+        function = read_function(operation)
+        if len(function.ops) > MAX_DRAWN:
+            found.append({"name": function.name, "nodes": [], "edges": [], "ops": len(function.ops)})
+            continue
+        made: dict[Any, int] = {}
+        nodes: list[dict[str, Any]] = []
+        edges: list[tuple[int, int]] = []
+        for i, v in enumerate(function.arguments):
+            made[v] = len(nodes)
+            label = argument_name(v) or f"argument {i}"
+            nodes.append({"label": label, "kind": "argument", "type": str(v.aval), "line": ""})
+        for op in function.ops:
+            if op.op.kind == "constant" or not op.results:
                 continue
-            made: dict[Any, int] = {}
-            nodes: list[dict[str, Any]] = []
-            edges: list[tuple[int, int]] = []
-            for i, v in enumerate(function.arguments):
-                made[v] = len(nodes)
-                label = argument_name(v) or f"argument {i}"
-                nodes.append({"label": label, "kind": "argument", "type": str(v.aval), "line": ""})
-            for op in function.ops:
-                if op.op.kind == "constant" or not op.results:
-                    continue
-                label = op.attrs["callee"] if op.op.kind == "call" else op.name
-                kind = kinds.get(label, op.op.kind)
-                edges += [(made[v], len(nodes)) for v in dict.fromkeys(op.operands) if v in made]
-                made.update((r, len(nodes)) for r in op.results)
-                types = ", ".join(str(r.aval) for r in op.results if r.aval is not None)
-                node = {"label": label, "kind": kind, "type": types, "line": line_of(op.location)}
-                nodes.append({**node, "opens": list(callees(op))} if callees(op) else node)
-            many = len(function.returns) > MAX_RESULTS  # they would hide the rest: what makes them says so
-            for i, v in enumerate(function.returns):
-                if many and v in made:
-                    nodes[made[v]].setdefault("results", []).append(i)
-                    continue
-                if v in made:
-                    edges.append((made[v], len(nodes)))
-                nodes.append({"label": f"result {i}", "kind": "result", "type": str(v.aval), "line": ""})
-            places = draw(len(nodes), edges)
-            for node, (x, y) in zip(nodes, places):
-                node["x"], node["y"] = x, y
-            found.append({"name": function.name, "nodes": nodes, "edges": edges, "ops": len(function.ops)})
+            label = op.attrs["callee"] if op.op.kind == "call" else op.name
+            kind = kinds.get(label, op.op.kind)
+            edges += [(made[v], len(nodes)) for v in dict.fromkeys(op.operands) if v in made]
+            made.update((r, len(nodes)) for r in op.results)
+            types = ", ".join(str(r.aval) for r in op.results if r.aval is not None)
+            node = {"label": label, "kind": kind, "type": types, "line": line_of(op.location)}
+            nodes.append({**node, "opens": list(callees(op))} if callees(op) else node)
+        many = len(function.returns) > MAX_RESULTS  # they would hide the rest: what makes them says so
+        for i, v in enumerate(function.returns):
+            if many and v in made:
+                nodes[made[v]].setdefault("results", []).append(i)
+                continue
+            if v in made:
+                edges.append((made[v], len(nodes)))
+            nodes.append({"label": f"result {i}", "kind": "result", "type": str(v.aval), "line": ""})
+        places = draw(len(nodes), edges)
+        for node, (x, y) in zip(nodes, places):
+            node["x"], node["y"] = x, y
+        found.append({"name": function.name, "nodes": nodes, "edges": edges, "ops": len(function.ops)})
     return found
 
 

@@ -71,6 +71,7 @@ KEPT = {
     "frontend/lazy/execution/rolled.py searched": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/execution/steps.py _prepared": "10,000 steps",
     "frontend/lazy/execution/subgraphs.py executables": "settings.cache_size, settings.cache_bytes",
+    "frontend/optimizers/base.py _memories": "one a class of smelt's optimizers; recipes by MOST_RECIPES",
     "frontend/transforms/linearize.py _divided": "settings.cache_size, settings.cache_bytes",
     "frontend/transforms/stage_names.py _stages": "the classes of a compiled function's stages",
     "frontend/lazy/static_keys.py _integers": "tuples of less than 100 integers",

@@ -233,10 +233,13 @@ class Plan(libraries.Plan):
             pack = self._packs.get(key)
             if pack is None:
                 pack = self._packs[key] = self._pack(key)
-                while len(self._packs) > _MOST_PACKS:
-                    self._packs.popitem(last=False)
+                self._drop_oldest()
             library.call("cudnnSetStream", library.handle, stream)
             library.call("cudnnBackendExecute", library.handle, self._parts[-1].handle, pack.handle)
+
+    def _drop_oldest(self) -> None:
+        while len(self._packs) > _MOST_PACKS:
+            self._packs.popitem(last=False)
 
     def _pack(self, addresses: Sequence[int]) -> Descriptor:
         """The memory that an execution works on."""

@@ -209,10 +209,13 @@ class AppleDevice:
             library = self._libraries.get(key)
             if library is None:
                 library = self._libraries[key] = _Library(self, text)
-                while len(self._libraries) > max(1, settings.cache_size):
-                    self._libraries.popitem(last=False)
+                self._drop_libraries()
             self._libraries.move_to_end(key)
             return library
+
+    def _drop_libraries(self) -> None:
+        while len(self._libraries) > max(1, settings.cache_size):
+            self._libraries.popitem(last=False)
 
 
 class _Library:

@@ -373,14 +373,18 @@ def _precompiled(metal: tuple[int, int]) -> str:
         source = [("smelt_metal.h", "#include <metal_stdlib>\n")]
         options = _INCOMPLETE | _FOR_SERIALIZATION
         unit = clang.Index.create().parse("smelt_metal.h", args=arguments, unsaved_files=source, options=options)
-        broken = [d for d in unit.diagnostics if d.severity >= 3]
-        if broken:
-            raise SmeltError(f"the declarations of Metal's library do not compile: {broken[0]}; pip install {LIBCLANG}")
+        _check_declarations(unit)
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
         unit.save(temporary)
         os.replace(temporary, path)
         _discard_old(os.path.dirname(path))
         return path
+
+
+def _check_declarations(unit: Any) -> None:
+    broken = [d for d in unit.diagnostics if d.severity >= 3]
+    if broken:
+        raise SmeltError(f"the declarations of Metal's library do not compile: {broken[0]}; pip install {LIBCLANG}")
 
 
 def _discard_old(folder: str) -> None:

@@ -213,10 +213,14 @@ def _code(text: str, guard: bool, constants: tuple[tuple[int | str, Any], ...]) 
     made = _Code(*key)
     with _lock:
         _codes[key] = made
-        excess = sum(code.nbytes for code in _codes.values()) - settings.cache_bytes
-        while len(_codes) > 1 and (len(_codes) > _KEPT or excess > 0):
-            excess -= _codes.popitem(last=False)[1].nbytes
+        _drop_oldest()
     return made
+
+
+def _drop_oldest() -> None:
+    excess = sum(code.nbytes for code in _codes.values()) - settings.cache_bytes
+    while len(_codes) > 1 and (len(_codes) > _KEPT or excess > 0):
+        excess -= _codes.popitem(last=False)[1].nbytes
 
 
 class Library:

@@ -283,10 +283,13 @@ class Plan:
                         results[x[0]] = None
         values = [self._values(i, results[i]) if kept else None for i, kept in enumerate(self._kept)]
         with walking:
-            for node, value in zip(self._order, values):
-                if value is not None and node.values is None:  # or another thread was first
-                    node.values = value
-                    settle(node)
+            self._settle(values)
+
+    def _settle(self, values: list[list[Buffer] | None]) -> None:
+        for node, value in zip(self._order, values):
+            if value is not None and node.values is None:  # or another thread was first
+                node.values = value
+                settle(node)
 
     def _values(self, i: int, result: Any) -> list[Buffer]:
         arrays = result if isinstance(result, list) else [result]
@@ -335,11 +338,15 @@ def plan(refs: list[Ref]) -> Any:
     while True:
         with walking:
             order = topological(refs)
-            unknown = [node for node in order if _known(node) is None]
+            unknown = _unknown(order)
             if not unknown:
                 return Plan(order, refs) if order else None
         for node in unknown:  # other threads may evaluate nodes meanwhile
             prepare(node)
+
+
+def _unknown(order: list[Node]) -> list[Node]:
+    return [node for node in order if _known(node) is None]
 
 
 def held_outside(order: Sequence[Node]) -> set[Node]:

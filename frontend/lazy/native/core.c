@@ -75,6 +75,7 @@ static PyMethodDef functions[] = {
     {"plan", plan, METH_O, "See `smelt.lazy.execution.steps.plan`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"buffers_like", (PyCFunction)(void (*)(void))buffers_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
+    {"put_like", (PyCFunction)(void (*)(void))put_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
     {"arrange", arrange, METH_VARARGS, "See arranged.c."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
     {"erf_of_single", erf_of_single, METH_VARARGS, "See elements.c."},

@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; sizeless.c:
    `sizeless_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c:
-   running it; calls.c: `run_calls`; alike.c: `buffers_like`; elements.c: erf, shifts; selected.c: elements of one array or
+   running it; calls.c: `run_calls`; alike.c: `buffers_like`, `put_like`; elements.c: erf, shifts; selected.c: elements of one array or
    another; row_sums.c: sums of rows; halves.c: half precision; threefry.c: random words; fourier.c: Fourier transforms;
    small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c: scattering; arranged.c: copies in
    another order; core.c: the module.
@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 19
+#define INTERFACE 21
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -70,6 +70,7 @@ SHARED PyObject *sizeless_key(PyObject *module, PyObject *structure);
 
 /* memory.c */
 SHARED PyTypeObject MemoryType;
+SHARED PyObject *array_of(PyObject *buffer, PyObject *traced);
 SHARED PyObject *evaluated(PyObject *module, PyObject *buffers);
 SHARED PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
 
@@ -89,6 +90,7 @@ SHARED PyObject *run_calls(PyObject *module, PyObject *given);
 
 /* alike.c */
 SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
+SHARED PyObject *put_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);
 
 /* arranged.c */
 SHARED PyObject *arrange(PyObject *module, PyObject *args);

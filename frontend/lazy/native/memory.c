@@ -343,6 +343,22 @@ done:
     return result;
 }
 
+/* An array that is a value. */
+PyObject *array_of(PyObject *buffer, PyObject *traced)
+{
+    PyObject *aval = PyObject_GetAttr(buffer, str_aval), *x = NULL;
+    PyObject *avals = aval == NULL ? NULL : PyTuple_Pack(1, aval);
+    PyObject *node = avals == NULL ? NULL : make_leaf(buffer, avals, traced);
+    PyObject *ref = node == NULL ? NULL : make_ref(node, zero);
+    if (ref != NULL)
+        x = handle(ref, traced, 0);
+    Py_XDECREF(aval);
+    Py_XDECREF(avals);
+    Py_XDECREF(node);
+    Py_XDECREF(ref);
+    return x;
+}
+
 PyObject *evaluated(PyObject *module, PyObject *buffers)
 {
     PyObject *found = NULL, *traced = PyObject_GetAttr(state, str_traced);
@@ -350,16 +366,7 @@ PyObject *evaluated(PyObject *module, PyObject *buffers)
     if (given != NULL)
         found = PyList_New(PyList_GET_SIZE(given));
     for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(given); i++) {
-        PyObject *buffer = PyList_GET_ITEM(given, i), *aval = PyObject_GetAttr(buffer, str_aval), *x = NULL;
-        PyObject *avals = aval == NULL ? NULL : PyTuple_Pack(1, aval);
-        PyObject *node = avals == NULL ? NULL : make_leaf(buffer, avals, traced);
-        PyObject *ref = node == NULL ? NULL : make_ref(node, zero);
-        if (ref != NULL)
-            x = handle(ref, traced, 0);
-        Py_XDECREF(aval);
-        Py_XDECREF(avals);
-        Py_XDECREF(node);
-        Py_XDECREF(ref);
+        PyObject *x = array_of(PyList_GET_ITEM(given, i), traced);
         if (x == NULL)
             Py_CLEAR(found);
         else
