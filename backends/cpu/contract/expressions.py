@@ -145,7 +145,7 @@ class _Expressions(TiledKernel):
         if (pairs := self.pairs) is not None:
             codes = list[Code | None]()
             self.cut.each_inside(k, lambda n: codes.append(self._of_column(zero, pairs.code)))
-            self.pairs = pairs if pairs.suits(codes) else None
+            self.pairs = pairs.planned(codes)
         self.shifts = [0] * self.cut.vectors
         if self.pairs is None:
             self.shifts.clear()
@@ -279,13 +279,15 @@ class _Expressions(TiledKernel):
                 sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
             def element(n: int) -> None:
-                if self.pairs is not None and n >= self.pairs.half:
+                place = n if self.pairs is None else self.pairs.place_of(n)
+                if place is None:
                     return
-                here = at + n * self.cut.count
+                here = at + place * self.cut.count
                 if self.pairs is None:
                     right = [self._column(j)[0] for j in columns]
                 else:
-                    right = [self._of_column(j, self.pairs.column) for j in columns]
+                    column = functools.partial(self.pairs.column, place)
+                    right = [self._of_column(j, column) for j in columns]
                 multiply = functools.partial(self.sides.accumulate, k) if self.pairs is None else self.pairs.accumulate
                 with k.vectors(self.cut.count):
                     left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]

@@ -29,8 +29,8 @@ from .tiles import has_feature, has_wide_registers
 
 #: Entries of a table in one register, bytes of each, and entries at most.
 ENTRIES, ENTRY_BYTES, MOST_ENTRIES = 16, 4, 256
-#: Bytes of a register.
-REGISTER = 64
+#: Bytes of a register, and bits of half a word.
+REGISTER, HALF = 64, 16
 
 
 @dataclass(frozen=True)
@@ -67,23 +67,30 @@ class Table:
 
     def _by_bytes(self, k: CpuKernel, code: Any, kind: Any, dtype: DType) -> Scalar | None:
         """The same for codes that are bytes of words, of entries that are two bytes and a sign."""
-        part, halves = part_of(k, code), self._halves
-        if halves is None or part is None or not has_feature("AVX512VBMI"):
+        part = part_of(k, code)
+        if part is None or not self.has_halves(part[2], part[1]):
             return None
-        word, places, mask = part
-        if mask != 0xFF or places % 8:
-            return None
+        word, places, _ = part
+        bits = self.halves_of(k, word, places)
+        return k.bitcast(bits & 0xFFFF0000 if places >= HALF else bits << HALF, dtype)
+
+    def has_halves(self, mask: int, places: int) -> bool:
+        """Whether entries are halves of words that bytes of words choose, from these places on."""
+        return mask == 0xFF and places % 8 == 0 and self._halves is not None and has_feature("AVX512VBMI")
+
+    def halves_of(self, k: CpuKernel, word: Scalar, places: int) -> Scalar:
+        """The entries of two bytes of words, the one at some places in its half of them, and that in the other half."""
+        halves = self._halves
+        assert halves is not None
         octets = mlir.ir.VectorType.get([REGISTER], mlir.ir.IntegerType.get_signless(8, k.context), loc=k.location)
-        at = k.emit("vector.bitcast", [word], [octets]).result
+        at = k.emit("vector.bitcast", [word.mlir], [octets]).result
         tables = [[held(k, x, octets) for x in np.split(half, 2)] for half in halves]
         low, high = (called(k, "vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
-        is_odd, is_upper = places // 8 % 2, places >= 16
         with k.vectors(REGISTER // 2):  # an entry is half a word: of even bytes, or of odd ones
             at, low, high = (k.bits(x, dtypes.uint16) for x in (at, low, high))
             high = high | (at & 0x8080)
-            both = (high & 0xFF00) | (low >> 8) if is_odd else (high << 8) | (low & 0x00FF)
-        bits = k.bits(both.mlir, dtypes.uint32)
-        return k.bitcast(bits & 0xFFFF0000 if is_upper else bits << 16, dtype)
+            both = (high & 0xFF00) | (low >> 8) if places // 8 % 2 else (high << 8) | (low & 0x00FF)
+        return k.bits(both.mlir, dtypes.uint32)
 
     @property
     def _halves(self) -> tuple[np.ndarray, np.ndarray] | None:
