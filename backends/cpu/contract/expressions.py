@@ -100,7 +100,7 @@ class _Expressions(TiledKernel):
         self.cut = depth
         provide_octets(k, product, sides.column_operand)
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent, paired)
-        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
+        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
         *outer, self.column = sides.merged(sides.columns)
         self.batch += outer  # as of experts, each with its own columns
         columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
