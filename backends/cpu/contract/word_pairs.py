@@ -161,7 +161,7 @@ class WordPairs:
         entries = np.resize(code.entries(), max(ENTRIES, code.mask + 1))
         parts = np.split((entries.view(np.uint32) >> HALF).astype(np.uint16), entries.size // ENTRIES)
         first, *second = (held(k, part, kind) for part in parts)
-        name = "vpermi2var.hi.512" if second else "permvar.hi.512"
+        name = "avx512.vpermi2var.hi.512" if second else "avx512.permvar.hi.512"
         found = called(k, name, kind, first, at, *second)
         return k.bits(found, dtypes.uint32)
 
@@ -208,7 +208,7 @@ def _halves(k: CpuKernel, code: Code, place: int) -> Any:
     starts = np.resize([[code.place, 0, place, 0], [code.place + 32, 0, place + 32, 0]], REGISTER)
     words = k.emit("vector.bitcast", [code.word.mlir], [kind]).result
     control = held(k, (starts % REACH).astype(np.uint8), kind)
-    return called(k, "pmultishift.qb.512", kind, control, words)
+    return called(k, "avx512.pmultishift.qb.512", kind, control, words)
 
 
 def is_same(x: Any, y: Any, steps: Iterator[int] | None = None) -> bool:
