@@ -49,6 +49,9 @@ MOST_COLUMNS, LEAST_COLUMNS, ENOUGH_BLOCKS = 64, 8, 32
 ROWS_BYTES = 128 * 1024
 #: Fewer bytes stay in L1. More may be there or not: of many matrices one after the other, none is.
 FETCHED_BYTES = 1 << 16
+#: Bytes of columns between those that are multiplied and those that are asked for, at least: short columns are
+#: multiplied before the next ones are there.
+AHEAD_BYTES = 8192
 
 
 def suits_expressions(sides: Sides) -> bool:
@@ -97,7 +100,7 @@ class _Expressions(TiledKernel):
         self.cut = depth
         provide_octets(k, product, sides.column_operand)
         self.height, self.width = _at_once(sides.rows.extent, sides.columns.extent, paired)
-        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS)
+        self.rows = Blocks.plan(sides.merged(sides.rows), FEW_ROWS, self.height)
         *outer, self.column = sides.merged(sides.columns)
         self.batch += outer  # as of experts, each with its own columns
         columns = min(MOST_COLUMNS, max(LEAST_COLUMNS, self.column.extent // ENOUGH_BLOCKS))
@@ -145,7 +148,7 @@ class _Expressions(TiledKernel):
         if (pairs := self.pairs) is not None:
             codes = list[Code | None]()
             self.cut.each_inside(k, lambda n: codes.append(self._of_column(zero, pairs.code)))
-            self.pairs = pairs if pairs.suits(codes) else None
+            self.pairs = pairs.planned(codes)
         self.shifts = [0] * self.cut.vectors
         if self.pairs is None:
             self.shifts.clear()
@@ -279,13 +282,15 @@ class _Expressions(TiledKernel):
                 sums = list(before) if self.factors is None else [k.const(0, self.dtype)] * len(pairs)
 
             def element(n: int) -> None:
-                if self.pairs is not None and n >= self.pairs.half:
+                place = n if self.pairs is None else self.pairs.place_of(n)
+                if place is None:
                     return
-                here = at + n * self.cut.count
+                here = at + place * self.cut.count
                 if self.pairs is None:
                     right = [self._column(j)[0] for j in columns]
                 else:
-                    right = [self._of_column(j, self.pairs.column) for j in columns]
+                    column = functools.partial(self.pairs.column, place)
+                    right = [self._of_column(j, column) for j in columns]
                 multiply = functools.partial(self.sides.accumulate, k) if self.pairs is None else self.pairs.accumulate
                 with k.vectors(self.cut.count):
                     left = [k.load_vector(self.a, (r + i) * self.line + here) for i in range(self.height)]
@@ -303,11 +308,16 @@ class _Expressions(TiledKernel):
             sums = self._walk(depth, words, start)
         offsets = self.offsets if self.factors is not None else None
         added = offsets.products(r, self.height, self.column, columns) if offsets is not None else []
+        beside = bool(added) and offsets is not None and offsets.lanes == self.cut.count
         for p, ((i, j), x) in enumerate(zip(pairs, sums)):
-            place, total = (r + i) * self.pitch + (c - first) + j, k.add_lanes(x)
-            if self.factors is not None and self._most_shift:
-                total = total * 2.0**-self._most_shift
-            total = total + k.add_lanes(added[p]) if added else total
+            place = (r + i) * self.pitch + (c - first) + j
+            with k.vectors(self.cut.count):
+                if self.factors is not None and self._most_shift:
+                    x = x * 2.0**-self._most_shift
+                if beside:
+                    x = x + added[p]
+            total = k.add_lanes(x)
+            total = total + k.add_lanes(added[p]) if added and not beside else total
             k.write(k.read(self.sums, place) + total, self.sums, place)
 
     def _fetch(self, columns: Sequence[Scalar]) -> None:
@@ -324,9 +334,16 @@ class _Expressions(TiledKernel):
         self.cut.start_inside(k)
         for j in columns:
             with k.at_position(self.column, j), self.cut.vector(k):
-                first = k.index(index) + self.width * step
+                first = k.index(index) + self._ahead * step
                 for n in range(max(1, lines)):
                     prefetch_line(k, k.memory[value], first + n * line, soon=False)
+
+    @property
+    def _ahead(self) -> int:
+        """How many columns ahead memory is asked for what they are made of."""
+        value, place = self.sides.column_operand.largest
+        size = self.width * step_of(linearize(place, value.shape), self.column) * value.dtype.size
+        return self.width * max(1, -(-AHEAD_BYTES // max(1, size)))
 
     def _fetch_shared(self, columns: Sequence[Scalar]) -> None:
         """Ask for what the words of the next columns have in common, too: short lines of other arrays, which come from
@@ -346,7 +363,7 @@ class _Expressions(TiledKernel):
                 ask = functools.partial(prefetch_line, k, k.memory[value], soon=False)
                 for j in columns:
                     with k.at_position(self.column, j):
-                        first = k.index(index) + self.width * step
+                        first = k.index(index) + self._ahead * step
                     k.loop(None, first, first + span, lambda i, ask=ask: ask(i), step=line)
 
     def _with_factors(

@@ -29,8 +29,8 @@ from .tiles import has_feature, has_wide_registers
 
 #: Entries of a table in one register, bytes of each, and entries at most.
 ENTRIES, ENTRY_BYTES, MOST_ENTRIES = 16, 4, 256
-#: Bytes of a register.
-REGISTER = 64
+#: Bytes of a register, and bits of a word and of half of one.
+REGISTER, WORD, HALF = 64, 32, 16
 
 
 @dataclass(frozen=True)
@@ -53,37 +53,62 @@ class Table:
             return None
         if (self.entries[: code.most + 1] == np.arange(code.most + 1)).all():
             return None  # it is its own number
-        if not isinstance(kind, mlir.ir.VectorType) or kind.shape[0] != ENTRIES or not has_wide_registers():
+        if not isinstance(kind, mlir.ir.VectorType) or kind.shape[0] != ENTRIES:
             return None
+        is_wide = has_wide_registers()
         if code.most >= ENTRIES:
-            return self._by_bytes(k, code.mlir, kind, dtype)
+            return self._by_bytes(k, code.mlir, kind, dtype) if is_wide else None
+        if not is_wide and not has_feature("AVX2"):
+            return None
         # The instruction looks at as many bits as it needs. Where the others were masked, they need not be.
         entries, at = self.entries[:ENTRIES], code.mlir
         period = code.most + 1
         if ENTRIES % period == 0:
             entries, at = np.resize(entries[:period], ENTRIES), made_from(at, "arith.andi", at.type) or at
+        if not is_wide:
+            return self._by_halves(k, entries, Scalar(k, at, code.dtype), dtype)
         table = held(k, entries.astype(dtype.numpy), kind)
-        return Scalar(k, called(k, "permvar.sf.512", kind, table, at), dtype)
+        return Scalar(k, called(k, "avx512.permvar.sf.512", kind, table, at), dtype)
+
+    def _by_halves(self, k: CpuKernel, entries: np.ndarray, at: Scalar, dtype: DType) -> Scalar:
+        """The same with registers of half as many lanes and entries."""
+        half = ENTRIES // 2
+        kind = mlir.ir.VectorType.get([half], k.type(dtype).element_type, loc=k.location)
+        lanes = [k.shuffled(at.mlir, at.mlir, range(i, i + half)) for i in (0, half)]
+        found = []
+        for part in np.split(entries.astype(dtype.numpy), 2):
+            table = held(k, part, kind)
+            low, high = (called(k, "avx2.permps", kind, table, x) for x in lanes)
+            found.append(Scalar(k, k.shuffled(low, high, range(ENTRIES)), dtype))
+        is_second = k.bits((at << (WORD - half.bit_length())).mlir, dtypes.int32)
+        return k.select(is_second < 0, found[1], found[0])
 
     def _by_bytes(self, k: CpuKernel, code: Any, kind: Any, dtype: DType) -> Scalar | None:
         """The same for codes that are bytes of words, of entries that are two bytes and a sign."""
-        part, halves = part_of(k, code), self._halves
-        if halves is None or part is None or not has_feature("AVX512VBMI"):
+        part = part_of(k, code)
+        if part is None or not self.has_halves(part[2], part[1]):
             return None
-        word, places, mask = part
-        if mask != 0xFF or places % 8:
-            return None
+        word, places, _ = part
+        bits = self.halves_of(k, word, places)
+        return k.bitcast(bits & 0xFFFF0000 if places >= HALF else bits << HALF, dtype)
+
+    def has_halves(self, mask: int, places: int) -> bool:
+        """Whether entries are halves of words that bytes of words choose, from these places on."""
+        return mask == 0xFF and places % 8 == 0 and self._halves is not None and has_feature("AVX512VBMI")
+
+    def halves_of(self, k: CpuKernel, word: Scalar, places: int) -> Scalar:
+        """The entries of two bytes of words, the one at some places in its half of them, and that in the other half."""
+        halves = self._halves
+        assert halves is not None
         octets = mlir.ir.VectorType.get([REGISTER], mlir.ir.IntegerType.get_signless(8, k.context), loc=k.location)
-        at = k.emit("vector.bitcast", [word], [octets]).result
+        at = k.emit("vector.bitcast", [word.mlir], [octets]).result
         tables = [[held(k, x, octets) for x in np.split(half, 2)] for half in halves]
-        low, high = (called(k, "vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
-        is_odd, is_upper = places // 8 % 2, places >= 16
+        low, high = (called(k, "avx512.vpermi2var.qi.512", octets, first, at, second) for first, second in tables)
         with k.vectors(REGISTER // 2):  # an entry is half a word: of even bytes, or of odd ones
             at, low, high = (k.bits(x, dtypes.uint16) for x in (at, low, high))
             high = high | (at & 0x8080)
-            both = (high & 0xFF00) | (low >> 8) if is_odd else (high << 8) | (low & 0x00FF)
-        bits = k.bits(both.mlir, dtypes.uint32)
-        return k.bitcast(bits & 0xFFFF0000 if is_upper else bits << 16, dtype)
+            both = (high & 0xFF00) | (low >> 8) if places // 8 % 2 else (high << 8) | (low & 0x00FF)
+        return k.bits(both.mlir, dtypes.uint32)
 
     @property
     def _halves(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -109,11 +134,11 @@ def held(k: CpuKernel, numbers: np.ndarray, kind: Any) -> Any:
 
 
 def called(k: CpuKernel, name: str, kind: Any, *operands: Any) -> Any:
-    """What an instruction of AVX-512 makes of some vectors."""
+    """What an instruction of x86 makes of some vectors."""
     k.context.get_dialect_descriptor("llvm")  # loads it
     return k.emit(
         "llvm.call_intrinsic", list(operands), [kind],
-        intrin=mlir.ir.StringAttr.get(f"llvm.x86.avx512.{name}", k.context),
+        intrin=mlir.ir.StringAttr.get(f"llvm.x86.{name}", k.context),
         op_bundle_sizes=mlir.ir.DenseI32ArrayAttr.get([], k.context),
         operandSegmentSizes=mlir.ir.DenseI32ArrayAttr.get([len(operands), 0], k.context),
     ).result  # fmt: skip
