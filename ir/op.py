@@ -153,6 +153,8 @@ class Op:
     complement: ClassVar[str] = ""
     #: Of a reduction: whether equal elements reduce to that element. Which extremum it finds: "max", "min" or none.
     idempotent: ClassVar[bool] = False
+    #: Of a reduction: what n elements equal to x reduce to, a "multiple" (x · n) or "power" (xⁿ) of it, or neither.
+    repeated: ClassVar[str] = ""
     extremum: ClassVar[str] = ""
     #: Whether the elements are positions from 0 on along the axis `axis`: of the operand, or where there is none, of
     #: the result.

@@ -75,7 +75,7 @@ def parse(source: str, name: str = "<text>") -> Any:
     Raises:
         IRError: the place of the mistake.
     """
-    check_text(source)
+    check_text(source, bytes_allowed=True)
     _check_convolutions(source, name)
     source = without_sharding(source)
     with mlir.lock:

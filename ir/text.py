@@ -28,8 +28,8 @@ _MOST_SHOWN = 4000
 _OPEN, _CLOSE = "([{<", ")]}>"
 
 
-#: What stands before a name in quotes.
-_NAMES = re.compile(r'(?:@|\bsym_name\s*=\s*)"\Z')
+#: What stands before the value of an attribute in quotes, and behind a string that is the name of an op.
+_VALUE_OF, _OPS = re.compile(r'\b(\w*)\s*=\s*"\Z'), re.compile(r'"\s*\(')
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 
 
@@ -38,7 +38,7 @@ def _byte(escaped: re.Match[bytes]) -> bytes:
 
 
 def _is_text(quoted: str) -> bool:
-    """Whether what stands in quotes is UTF-8: the bindings cannot hand out other names."""
+    """Whether what stands in quotes is UTF-8: the bindings hand out nothing else, and may end the process."""
     try:
         _ESCAPED.sub(_byte, quoted.encode()).decode()
     except UnicodeDecodeError:
@@ -46,8 +46,18 @@ def _is_text(quoted: str) -> bool:
     return True
 
 
-def check_text(source: str) -> None:
-    """Raise IRError for text that is too large or nested too deeply to be given to the parser."""
+def _is_value(source: str, begin: int, end: int) -> bool:
+    """Whether a string that stands between two places is the value of an attribute, and no name."""
+    found = _VALUE_OF.search(source, max(begin - 30, 0), begin)
+    return found is not None and found[1] != "sym_name" and not _OPS.match(source, end)
+
+
+def check_text(source: str, bytes_allowed: bool = False) -> None:
+    """Raise IRError for text that is too large or nested too deeply to be given to the parser.
+
+    Args:
+        bytes_allowed: whether values of attributes may be strings of any bytes; all other strings are UTF-8.
+    """
     if len(source) > MAX_BYTES:
         raise IRError(f"the text has {len(source)} characters; the limit is {MAX_BYTES}")
     try:
@@ -67,8 +77,8 @@ def check_text(source: str) -> None:
             while i < n and source[i] not in '"\n':
                 i += 2 if source[i] == "\\" else 1
             quoted = source[begin:i]
-            if "\\" in quoted and _NAMES.search(source, max(begin - 30, 0), begin) and not _is_text(quoted):
-                raise IRError(f"line {line}: a name is no text: its bytes are no UTF-8")
+            if "\\" in quoted and not _is_text(quoted) and not (bytes_allowed and _is_value(source, begin, i)):
+                raise IRError(f"line {line}: a string is no text: its bytes are no UTF-8")
         elif c == "/" and source.startswith("//", i):
             end = source.find("\n", i)
             i = n if end < 0 else end

@@ -186,65 +186,93 @@ def emit_table(
         table: the memrefs of the program's arguments and results; of a wide function that of all addresses.
         arena: the memref of its arena.
     """
-    branches: dict[Any, tuple[int, Launch]] = {}
-    end = table[0].type.shape[0] - 1 if launches[0].wide else 0
-    numbered = [(branches.setdefault(x.branch, (len(branches), x))[0], x.numbers(end)) for x in launches]
-    width = 1 + max(len(numbers) for _, numbers in numbered)
-    stops = [False] * len(launches) if team is None else waits(launches, team.shared)
-    rows = np.zeros((len(launches), width), np.int64)
-    for row, (number, numbers), stop in zip(rows, numbered, stops):
-        row[: 1 + len(numbers)] = [2 * number + stop, *numbers]
-    dtype = dtypes.int32 if rows.max() <= np.iinfo(np.int32).max else dtypes.int64
-    look_up = k.global_constant(rows.astype(dtype.numpy), dtype)
-    others = mlir.ir.DenseI64ArrayAttr.get(list(range(1, len(branches))), context())
+    _Table(k, launches, table, arena, team).emit()
 
-    def run(i: Scalar) -> None:
-        start = i * width
-        first = k.convert(look_up(start), INDEX)
-        if team is not None and any(stops):
+
+class _Table:
+    """The rows of launches, and the loop over them.
+
+    Attributes:
+        branches: of each the number, and a launch of those that share it.
+        width: of a row: the number of its branch, twice, and whether a team waits in front of it; then its numbers.
+        end: the arena's number among the addresses of a wide function.
+        stops: of each launch, whether a team waits in front of it.
+        look_up: a number of the rows, by its place.
+    """
+
+    def __init__(
+        self, k: CpuKernel, launches: Sequence[Launch], table: Sequence[Any], arena: Any, team: Team | None
+    ):
+        self.k, self.launches, self.table, self.arena, self.team = k, launches, table, arena, team
+        self.branches: dict[Any, tuple[int, Launch]] = {}
+        self.end = table[0].type.shape[0] - 1 if launches[0].wide else 0
+        rows = [(self.branches.setdefault(x.branch, (len(self.branches), x))[0], x.numbers(self.end)) for x in launches]
+        self.width = 1 + max(len(numbers) for _, numbers in rows)
+        self.stops = [False] * len(launches) if team is None else waits(launches, team.shared)
+        self.look_up = self._constant(rows)
+        self.members = k.const(1, INDEX) if team is None else team.members
+
+    def _constant(self, rows: Sequence[tuple[int, list[int]]]) -> Callable[[Scalar], Scalar]:
+        found = np.zeros((len(rows), self.width), np.int64)
+        for row, (number, numbers), stop in zip(found, rows, self.stops):
+            row[: 1 + len(numbers)] = [2 * number + stop, *numbers]
+        dtype = dtypes.int32 if found.max() <= np.iinfo(np.int32).max else dtypes.int64
+        return self.k.global_constant(found.astype(dtype.numpy), dtype)
+
+    def emit(self) -> None:
+        self.k.loop(None, self.k.const(0, INDEX), self.k.const(len(self.launches), INDEX), self._row)
+
+    def _row(self, i: Scalar) -> None:
+        k, team = self.k, self.team
+        start = i * self.width
+        first = k.convert(self.look_up(start), INDEX)
+        if team is not None and any(self.stops):
             k.when((first & 1).eq(k.const(1, INDEX)), team.wait)
-        number, operands = first >> 1, {} if launches[0].wide else views(start)
+        number, operands = first >> 1, {} if self.launches[0].wide else self._views(start)
         me = k.const(0, INDEX) if team is None else k.op("arith.remui", [team.me + i, team.members], INDEX)
-        operation = k.emit("scf.index_switch", [number], [], regions=len(branches), cases=others)
-        for region, (_, launch) in zip(operation.regions, branches.values()):
+        others = mlir.ir.DenseI64ArrayAttr.get(list(range(1, len(self.branches))), context())
+        operation = k.emit("scf.index_switch", [number], [], regions=len(self.branches), cases=others)
+        for region, (_, launch) in zip(operation.regions, self.branches.values()):
             with k.inside(mlir.ir.Block.create_at_start(region, [])):
                 if launch.wide:
-                    call_wide(launch, start, me)
+                    self._call_wide(launch, start, me)
                 else:
-                    call(launch, operands, start, me)
+                    self._call(launch, operands, start, me)
                 k.emit("scf.yield", [], [])
 
-    def placed(launch: Launch) -> Iterator[tuple[int | None, Any, Any]]:
+    def _placed(self, launch: Launch) -> Iterator[tuple[int | None, Any, Any]]:
         """Of each operand its column in the table, if it lies in the arena, its type, and else its memref."""
         column = 0
-        for (where, at), kind in zip(launch.operands, k.module.parameters[launch.step.function]):
+        for (where, at), kind in zip(launch.operands, self.k.module.parameters[launch.step.function]):
             column += where == "arena"
-            yield (column, kind, None) if where == "arena" else (None, kind, table[at])
+            yield (column, kind, None) if where == "arena" else (None, kind, self.table[at])
 
-    def views(start: Scalar) -> dict[tuple[int, Any], Any]:
+    def _views(self, start: Scalar) -> dict[tuple[int, Any], Any]:
         """What branches find in the arena, by column and type: written once, in front of all of them."""
-        wanted = dict.fromkeys((c, kind) for _, x in branches.values() for c, kind, _ in placed(x) if c is not None)
-        offsets = {column: k.convert(look_up(start + column), INDEX) for column in range(1, width)}
-        return {(c, kind): k.emit("memref.view", [arena, offsets[c]], [kind]).result for c, kind in wanted}
+        placed = [place for _, launch in self.branches.values() for place in self._placed(launch)]
+        wanted = dict.fromkeys((c, kind) for c, kind, _ in placed if c is not None)
+        offsets = {column: self._number(start, column, INDEX) for column in range(1, self.width)}
+        return {(c, kind): self.k.emit("memref.view", [self.arena, offsets[c]], [kind]).result for c, kind in wanted}
 
-    members = k.const(1, INDEX) if team is None else team.members
+    def _number(self, start: Scalar, column: int, kind: Any) -> Scalar:
+        """What stands in a column of the row that begins at `start`."""
+        return self.k.convert(self.look_up(start + column), kind)
 
-    def told(launch: Launch, start: Scalar) -> list[Scalar]:
-        last = 1 + len(launch.numbers(end))
+    def _told(self, launch: Launch, start: Scalar) -> list[Scalar]:
+        last = 1 + len(launch.numbers(self.end))
         columns = range(last - len(launch.step.numbers), last)
-        return [k.convert(look_up(start + column), dtypes.int64) for column in columns]
+        return [self._number(start, column, dtypes.int64) for column in columns]
 
-    def call(launch: Launch, operands: dict[tuple[int, Any], Any], start: Scalar, me: Scalar) -> None:
-        memrefs = [operands[c, kind] if c is not None else own for c, kind, own in placed(launch)]
-        range_ = share(k, me, members, launch.step.split.extent, launch.grain)
-        k.call(launch.step.function, memrefs, *range_, *told(launch, start))
+    def _call(self, launch: Launch, operands: dict[tuple[int, Any], Any], start: Scalar, me: Scalar) -> None:
+        memrefs = [operands[c, kind] if c is not None else own for c, kind, own in self._placed(launch)]
+        range_ = share(self.k, me, self.members, launch.step.split.extent, launch.grain)
+        self.k.call(launch.step.function, memrefs, *range_, *self._told(launch, start))
 
-    def call_wide(launch: Launch, start: Scalar, me: Scalar) -> None:
-        addresses, memrefs = Memory(table[0], Aval((end + 1,), dtypes.int64)), []
+    def _call_wide(self, launch: Launch, start: Scalar, me: Scalar) -> None:
+        k = self.k
+        addresses, memrefs = Memory(self.table[0], Aval((self.end + 1,), dtypes.int64)), []
         for i, kind in zip(range(len(launch.operands)), k.module.parameters[launch.step.function]):
-            first = k.read(addresses, k.convert(look_up(start + (3 + 2 * i)), INDEX))
-            memrefs.append(k.at_address(first + k.convert(look_up(start + (4 + 2 * i)), dtypes.int64), kind))
-        extent, grain = (k.convert(look_up(start + i), INDEX) for i in (1, 2))
-        k.call(launch.step.function, memrefs, *share(k, me, members, extent, grain), *told(launch, start))
-
-    k.loop(None, k.const(0, INDEX), k.const(len(launches), INDEX), run)
+            first = k.read(addresses, self._number(start, 3 + 2 * i, INDEX))
+            memrefs.append(k.at_address(first + self._number(start, 4 + 2 * i, dtypes.int64), kind))
+        extent, grain = (self._number(start, i, INDEX) for i in (1, 2))
+        k.call(launch.step.function, memrefs, *share(k, me, self.members, extent, grain), *self._told(launch, start))

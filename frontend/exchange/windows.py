@@ -11,6 +11,8 @@ import numpy as np
 import smelt
 from smelt import array
 
+from .translating import Refused
+
 Sizes = Sequence[int]
 
 
@@ -65,6 +67,9 @@ class Windows:
     Args:
         sizes: of the axes of space. low, high: the padding before and behind each.
         ceil: whether a window may reach beyond the padding behind.
+
+    Raises:
+        Refused: there is no room for a window.
     """
 
     def __init__(
@@ -78,6 +83,9 @@ class Windows:
             count = (-(-room // s) if ceil else room // s) + 1
             if ceil and (count - 1) * s >= d + a:
                 count -= 1  # a window that starts in the padding after the array
+            if count < 1:
+                reach = f"{k}" + f" with a dilation of {r}" * (r != 1)
+                raise Refused(f"has a window of {reach} over an axis of {d}, which has {d + a + b} with its padding")
             self.counts.append(count)
             self.grown.append((a, max(b, (count - 1) * s + (k - 1) * r + 1 - d - a)))
 

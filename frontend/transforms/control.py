@@ -7,6 +7,7 @@ does not depend on the number of steps. They have JAX's names and meaning.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -502,41 +503,51 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         listed = " and ".join(f"{size} of {path}" for size, path in sizes.items())
         raise kind(at_user_line(f"{what}: {f'sizes along axis {axis} differ: {listed}' if sizes else 'no array'}"))
 
-    def combine(first: list[array], second: list[array]) -> list[array]:
-        pair = (second, first) if reverse else (first, second)
-        own = [[wrap(x._ref) for x in arrays] for arrays in pair]  # `fn` may update what it gets in place
-        out = Values(what, [("elems", fn(*(given.rebuild(arrays)[0] for arrays in own)))])
-        if different := given.difference(out):
-            raise TreeError(at_user_line(f"{what}: {name_of(fn)} must return what it takes; {different}"))
-        for path, taken, returned in zip(given.paths, [x.aval for x in first], out.avals):
-            if taken != returned:
-                raise ShapeError(
-                    at_user_line(
-                        f"{what}: {name_of(fn)} takes {path} as {taken} and returns it as {returned}; it combines many "
-                        f"places along axis {axis} at once, and keeps shapes and dtypes"
-                    )
-                )
-        return out.arrays
-
-    def part(arrays: list[array], *places: int | None) -> list[array]:
-        return [x[(slice(None),) * a + (slice(*places),)] for x, a in zip(arrays, axes)]
-
-    def running(arrays: list[array]) -> list[array]:
-        n = arrays[0].shape[axes[0]]
-        if n < 2:
-            return arrays
-        odd = running(combine(part(arrays, 0, n - 1, 2), part(arrays, 1, n, 2)))  # results 1, 3, 5, ...
-        first = part(arrays, 0, 1)
-        if n == 2:
-            return [concatenate(pair, axis=a) for *pair, a in zip(first, odd, axes)]
-        even = combine(part(odd, 0, (n - 1) // 2), part(arrays, 2, n, 2))  # results 2, 4, 6, ...
-        even = [concatenate(pair, axis=a) for *pair, a in zip(first, even, axes)]
-        return [_interleave(x, y, a) for x, y, a in zip(even, odd, axes)]
-
     def flipped(arrays: list[array]) -> list[array]:
-        return part(arrays, None, None, -1) if reverse else arrays
+        return _part(arrays, axes, None, None, -1) if reverse else arrays
 
-    return given.rebuild(flipped(running(flipped(given.arrays))))[0]
+    run = functools.partial(_combined, fn, given, reverse, axis)
+    return given.rebuild(flipped(_running(run, flipped(given.arrays), axes)))[0]
+
+
+def _combined(
+    fn: Callable[[Any, Any], Any], given: Values, reverse: bool, axis: int, first: list[array], second: list[array]
+) -> list[array]:
+    """What `fn` makes of the arrays of two trees, which must be of their types. `given`: a tree like these."""
+    pair = (second, first) if reverse else (first, second)
+    own = [[wrap(x._ref) for x in arrays] for arrays in pair]  # `fn` may update what it gets in place
+    out = Values(given.what, [("elems", fn(*(given.rebuild(arrays)[0] for arrays in own)))])
+    if different := given.difference(out):
+        raise TreeError(at_user_line(f"{given.what}: {name_of(fn)} must return what it takes; {different}"))
+    for path, taken, returned in zip(given.paths, [x.aval for x in first], out.avals):
+        if taken != returned:
+            raise ShapeError(
+                at_user_line(
+                    f"{given.what}: {name_of(fn)} takes {path} as {taken} and returns it as {returned}; it combines "
+                    f"many places along axis {axis} at once, and keeps shapes and dtypes"
+                )
+            )
+    return out.arrays
+
+
+def _running(combine: Callable[[list[array], list[array]], list[array]], arrays: list[array], axes: list[int]
+             ) -> list[array]:  # fmt: skip
+    """The running combinations of arrays from the first place on, along an axis of each."""
+    n = arrays[0].shape[axes[0]]
+    if n < 2:
+        return arrays
+    pairs = _part(arrays, axes, 0, n - 1, 2), _part(arrays, axes, 1, n, 2)
+    odd = _running(combine, combine(*pairs), axes)  # results 1, 3, 5, ...
+    first = _part(arrays, axes, 0, 1)
+    if n == 2:
+        return [concatenate(pair, axis=a) for *pair, a in zip(first, odd, axes)]
+    even = combine(_part(odd, axes, 0, (n - 1) // 2), _part(arrays, axes, 2, n, 2))  # results 2, 4, 6, ...
+    even = [concatenate(pair, axis=a) for *pair, a in zip(first, even, axes)]
+    return [_interleave(x, y, a) for x, y, a in zip(even, odd, axes)]
+
+
+def _part(arrays: list[array], axes: list[int], *places: int | None) -> list[array]:
+    return [x[(slice(None),) * a + (slice(*places),)] for x, a in zip(arrays, axes)]
 
 
 def _interleave(even: array, odd: array, axis: int) -> array:

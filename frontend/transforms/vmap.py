@@ -75,23 +75,10 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
             out_leaves, out_tree = tree.flatten(result)
             positions = [i for i, x in enumerate(out_leaves) if x is not None]
             outs = [_result(out_leaves[i], i, result, who) for i in positions]
-        prefix = out_axes
-        if isinstance(prefix, (tuple, list)) and len(prefix) == 1 and tree.children(result) is None:
-            prefix = prefix[0]
-        every = broadcast_axes(prefix, result, "out_axes", "result")
         f = record_function(who, parameters, [x._ref for x in outs], keep_outside=True)
         inputs = [x._ref for _, x, _ in mapped] + f.captured
         check_no_escape("smelt.vmap", inputs)
-        out_places = [_out_place(x.aval, every[i], i, result, who) for x, i in zip(outs, positions)]
-        dependent = _dependent(f, len(parameters)) if min(out_places, default=0) < 0 else set()
-        for x, a, i in zip(outs, out_places, positions):
-            if a < 0 and x._ref in dependent:
-                raise ShapeError(
-                    at_user_line(
-                        f"smelt.vmap: out_axes is None for {tree.paths(result, 'result')[i]}, {x.aval}, of {who}, "
-                        "which depends on a mapped argument; give it an axis"
-                    )
-                )
+        out_places = _out_places(out_axes, result, outs, positions, f, who)
         make = _attributes if type(size) is int else _attributes.__wrapped__  # no symbol is in a key
         attrs = make(size, tuple(places) + (-1,) * len(f.captured), tuple(out_places))
         avals = [
@@ -134,6 +121,31 @@ def _out_place(aval: Aval, axis: int | None, i: int, result: Any, who: str) -> i
             )
         )
     return axis % (aval.ndim + 1)
+
+
+def _out_places(
+    out_axes: Any, result: Any, outs: Sequence[array], positions: Sequence[int], f: Any, who: str
+) -> list[int]:
+    """Where the mapped axis goes in each array of a result; -1 for those that are not mapped.
+
+    Args:
+        positions: of the arrays among the leaves of the result.
+        f: the recorded function; its parameters are what is mapped.
+    """
+    if isinstance(out_axes, (tuple, list)) and len(out_axes) == 1 and tree.children(result) is None:
+        out_axes = out_axes[0]
+    every = broadcast_axes(out_axes, result, "out_axes", "result")
+    found = [_out_place(x.aval, every[i], i, result, who) for x, i in zip(outs, positions)]
+    dependent = _dependent(f, len(f.parameters) - len(f.captured)) if min(found, default=0) < 0 else set()
+    for x, a, i in zip(outs, found, positions):
+        if a < 0 and x._ref in dependent:
+            raise ShapeError(
+                at_user_line(
+                    f"smelt.vmap: out_axes is None for {tree.paths(result, 'result')[i]}, {x.aval}, of {who}, "
+                    "which depends on a mapped argument; give it an axis"
+                )
+            )
+    return found
 
 
 def _dependent(f: Any, count: int) -> set[Ref]:

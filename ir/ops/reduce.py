@@ -76,6 +76,7 @@ class ReduceSum(Reduction, name="reduce_sum"):
     """
 
     primitive = "Sum"
+    repeated = "multiple"
     linearity = "jointly"
 
     @silent
@@ -109,6 +110,7 @@ class ReduceProd(Reduction, name="reduce_prod"):
     """
 
     primitive = "Prod"
+    repeated = "power"
     rule_flops = 2.0  # one after the other
 
     @silent

@@ -257,18 +257,28 @@ def same_operands(x: Term) -> Rules:
     return [op(x, x) >> x for op in binary]
 
 
-@pattern("minimum", "maximum")
-def limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
-    """min(index, n) → index and max(index, 0) → index, where the index lies within 0 … n."""
+@pattern("minimum")
+def upper_limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
+    """min(index, n) → index, where the index lies within 0 … n."""
     x, c = at.operands[0], scalar_of(at.operands[1])
+    last = None if c is None else _last_position(x)
+    return x if last is not None and last <= int(c) <= np.iinfo(x.dtype.numpy).max else None
+
+
+@pattern("maximum")
+def lower_limit_of_index(b: PatternBuilder, at: Site) -> Value | None:
+    """max(index, 0) → index, where the index lies within 0 … n."""
+    x, c = at.operands[0], scalar_of(at.operands[1])
+    return x if c == 0 and _last_position(x) is not None else None
+
+
+def _last_position(x: Value) -> int | None:
+    """The largest of the positions that `x` holds, or None where it holds anything else: they are `gives_positions`."""
     owner = x.owner
-    if c is None or owner is None or not owner.op.gives_positions:
+    if owner is None or not owner.op.gives_positions or not x.dtype.is_integer:
         return None
-    made_of = owner.operands[0].shape if owner.operands else x.shape
-    if not x.dtype.is_integer or made_of[owner.attrs["axis"]] - 1 > np.iinfo(x.dtype.numpy).max:
-        return None
-    inside = c >= made_of[owner.attrs["axis"]] - 1 if at.op.name == "minimum" else c <= 0
-    return x if inside and 0 <= int(c) <= np.iinfo(x.dtype.numpy).max else None
+    last = (owner.operands[0].shape if owner.operands else x.shape)[owner.attrs["axis"]] - 1
+    return last if last <= np.iinfo(x.dtype.numpy).max else None
 
 
 @canonical.rewrite
@@ -297,13 +307,16 @@ def select_of_bools(c: Term) -> Rules:
 
 @pattern("logical_not")
 def not_of_not(b: PatternBuilder, at: Site) -> Value | None:
-    """!!c → c; !(x = y) → x ≠ y; !(x ≠ y) → x = y."""
+    """!!c → c."""
+    inner = at.operands[0].defined_by("logical_not")
+    return inner.operands[0] if inner is not None and inner.operands[0].aval == at.aval else None
+
+
+@pattern("logical_not")
+def not_of_comparison(b: PatternBuilder, at: Site) -> Value | None:
+    """!(x = y) → x ≠ y; !(x ≠ y) → x = y."""
     owner = at.operands[0].owner
-    if owner is None:
-        return None
-    if owner.op.name == "logical_not":
-        return owner.operands[0] if owner.operands[0].aval == at.aval else None
-    return getattr(b, owner.op.complement)(*owner.operands) if owner.op.complement else None
+    return getattr(b, owner.op.complement)(*owner.operands) if owner is not None and owner.op.complement else None
 
 
 @canonical.rewrite

@@ -203,10 +203,8 @@ def reduce_before_broadcast(b: PatternBuilder, at: Site) -> Value | None:
     kept = [1 if a in repeated else d for a, d in enumerate(source) if a not in inside]
     x = b.reshape_to(x, source)
     (small,) = b.emit(at.op, (x,), {**at.attrs, "axes": inside})
-    if at.op.name == "reduce_sum" and count != 1:
-        small = small * count
-    elif at.op.name == "reduce_prod" and count != 1:
-        small = b.integer_power(small, exponent=count)
+    if at.op.repeated and count != 1:
+        small = small * count if at.op.repeated == "multiple" else b.integer_power(small, exponent=count)
     # What is left of reduced repeated axes are ones; the others are repeated again.
     left = [a for a in range(len(shape)) if a not in inside]
     ones = tuple(d for a, d in zip(left, kept) if a not in axes)
@@ -217,9 +215,9 @@ def _may_repeat(op: Op, count: int, x: Value) -> bool:
     """Whether reducing `count` times the same value has an exact shorter form."""
     if count == 1 or op.idempotent:
         return True
-    if op.name == "reduce_sum":
+    if op.repeated == "multiple":
         return _exact_multiple(count, scalar_of(x), x.dtype)
-    return op.name == "reduce_prod" and x.dtype.is_integer
+    return op.repeated == "power" and x.dtype.is_integer
 
 
 def _exact_multiple(count: int, number: Any, dtype: DType) -> bool:

@@ -62,6 +62,26 @@ def test_full_names_are_the_ops_own() -> None:
     assert not found, "\n".join(found)
 
 
+def _branches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of each comparison of the op that a pattern is tried on with a name."""
+    for node in ast.walk(tree):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        names = [x.value for x in sides if isinstance(x, ast.Constant) and x.value in registry]
+        if names and any(ast.unparse(x) == "at.op.name" for x in sides):
+            yield node.lineno, names[0]
+
+
+def test_branches_are_seen() -> None:
+    found = list(_branches(ast.parse('a = at.op.name == "exp"\nb = inner.op.name == "sin"\nc = at.op.name == name')))
+    assert found == [(1, "exp")]
+
+
+@pytest.mark.parametrize("path", python_files("passes"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_patterns_do_not_ask_which_of_their_ops_it_is(path: Path) -> None:
+    """What holds of some ops that a pattern is tried on is said by the op, or is a pattern of its own."""
+    assert list(_branches(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
 def _ops(attribute: str) -> list[Op]:
     found = [op for op in registry.values() if getattr(op, attribute)]
     assert found, attribute
@@ -84,6 +104,19 @@ def test_equal_elements_reduce_to_the_element(op: Op) -> None:
         if x.size:
             equal = np.full_like(x, x.flat[0])
             assert (_run(op, case, [equal]) == x.flat[0]).all()
+
+
+@pytest.mark.parametrize("op", _ops("repeated"), ids=lambda op: op.name)
+def test_equal_integers_reduce_to_a_multiple_or_power(op: Op) -> None:
+    found = 0
+    for case, (x,) in _drawn(op):
+        if x.size and x.dtype.kind in "iu":
+            result = _run(op, case, [np.full_like(x, x.flat[0])])
+            equal = np.full(x.size // result.size, x.flat[0])
+            one = (equal.sum if op.repeated == "multiple" else equal.prod)(dtype=x.dtype)
+            assert (result == one).all()
+            found += 1
+    assert found
 
 
 @pytest.mark.parametrize("op", _ops("extremum"), ids=lambda op: op.name)

@@ -141,7 +141,8 @@ def _starts_from_identity(op: Op, avals: Sequence[Aval], attrs: dict) -> bool:
 
 
 def _of_function(op: Op, operands: Sequence[Known], attrs: dict, out: Aval) -> Known | None:
-    if not all(k.exact and k.bound <= _MOST_ARGUMENT and k.signed for k in operands):
+    rounds = op.name in _JUMPS_TO_INTEGERS and len(operands) == 1  # a zero to a zero, whatever its sign
+    if not all(k.exact and k.bound <= _MOST_ARGUMENT and (k.signed or rounds) for k in operands):
         return None
     top = max(k.bound for k in operands)
     special = any(k.special for k in operands)

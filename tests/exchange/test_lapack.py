@@ -135,3 +135,24 @@ def test_sorted_schur_form_is_refused() -> None:
     results = [((2, 2), np.float32)] * 2 + [((2,), np.float32)] * 2 + [((), np.int32)] * 2
     with pytest.raises(IRError, match="sorted eigenvalues has no translation"):
         call("sgees", results, draw(np.float32, 2, 2), config="mode = 86 : ui8, sort = 83 : ui8")
+
+
+@pytest.mark.parametrize("kind, tolerance", [("f16", 2e-3), ("bf16", 2e-2)])
+def test_half_precision(kind: str, tolerance: float) -> None:
+    """Libraries take no such matrices; they are solved and factored in float32."""
+    square, tall = f"tensor<2x3x3x{kind}>", f"tensor<2x3x2x{kind}>"
+    how = "left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>"
+    text = f"""func.func @main(%a: {square}, %b: {tall}) -> ({square}, {tall}) {{
+  %0 = "stablehlo.cholesky"(%a) {{lower = true}} : ({square}) -> {square}
+  %1 = "stablehlo.triangular_solve"(%0, %b) {{{how}}} : ({square}, {tall}) -> {tall}
+  return %0, %1 : {square}, {tall}
+}}"""
+    f = smelt.from_stablehlo(text)
+    lower = np.tril(np.arange(18.0).reshape(2, 3, 3) % 4) + 2 * np.eye(3)
+    b = np.arange(12.0).reshape(2, 3, 2)
+    dtype = f.arguments[0].dtype
+    factor, solved = f(smelt.array(lower @ np.swapaxes(lower, 1, 2), dtype), smelt.array(b, dtype))
+    assert factor.dtype is dtype and solved.dtype is dtype
+    np.testing.assert_allclose(np.array(factor.astype(smelt.float32)), lower, rtol=tolerance, atol=tolerance)
+    wanted = np.linalg.solve(lower, b)
+    np.testing.assert_allclose(np.array(solved.astype(smelt.float32)), wanted, rtol=tolerance, atol=4 * tolerance)

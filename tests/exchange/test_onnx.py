@@ -233,6 +233,15 @@ def test_what_has_no_translation(data: Any, message: str) -> None:
         smelt.from_onnx(data())(smelt.array([1.0, 2.0]))
 
 
+@pytest.mark.parametrize("size, said", [(2, "a window of 2"), (3, "a window of 3"), (1 << 62, "which has 1 with")])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_windows_for_which_there_is_no_room(op: str, size: int, said: str) -> None:
+    """Each element of a window is an op, of which there were as many as the file says."""
+    pool = model([onnx.helper.make_node(op, ["x"], ["y"], kernel_shape=[2, size])], {"x": (1, [1, 1, 3, 1])}, ["y"])
+    with pytest.raises(smelt.SmeltError, match=said):
+        smelt.from_onnx(pool)(smelt.ones((1, 1, 3, 1)))
+
+
 def test_arguments() -> None:
     f = smelt.from_onnx(mlp())
     for args in ((), (smelt.ones((1, 3)), smelt.ones(1))):

@@ -46,11 +46,27 @@ def test_text(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("parse", [smelt.from_stablehlo, smelt_text.parse])
-@pytest.mark.parametrize("named", ['func.func @"\\FFa"()', '"func.func"() <{sym_name = "a\\C3\\28"}> ('])
-def test_names_are_texts(parse: Callable[[str], object], named: str) -> None:
-    with pytest.raises(IRError, match="line 2: a name is no text"):
-        parse(f"module {{\n{named} {{ return }}\n}}")
+@pytest.mark.parametrize(
+    "named",
+    [r'func.func @"\FFa"() { return }', r'"func.func"() <{sym_name = "a\C3\28"}> ({ return })',
+     r'func.func @f() attributes {"a.\FF" = 1} { return }', r'func.func @f() attributes {b = 1, "a.\FF"} { return }',
+     r'func.func @f() { "a.\FF"() : () -> () }', r'func.func @f() { %0 = "a.\FF"() : () -> f32 }',
+     r'func.func @f() { return loc("\FF":1:1) }', r'func.func @f() { return loc("\FF") }',
+     r'func.func @f() { call @g() {mhlo.backend_config = {"\FF" = 1}} : () -> () }'],
+)  # fmt: skip
+def test_strings_are_texts(parse: Callable[[str], object], named: str) -> None:
+    """The bindings hand out no other names and places; where they go through attributes that ended the process."""
+    with pytest.raises(IRError, match="line 2: a string is no text"):
+        parse(f"module {{\n{named}\n}}")
     smelt_text.check_text(r'func.func @"\C3\A4\\FF\22"() { return }')
+
+
+def test_values_of_attributes_may_be_bytes_in_stablehlo() -> None:
+    text = main(r'%y = stablehlo.custom_call @Sharding(%x) {backend_config = "\FF\00"} : (tensor<4xf32>) -> '
+                "tensor<4xf32>\nreturn %y : tensor<4xf32>")  # fmt: skip
+    assert smelt.from_stablehlo(text)(smelt.arange(4.0)).tolist() == [0, 1, 2, 3]
+    with pytest.raises(IRError, match="line 1: a string is no text"):
+        smelt_text.parse(r'module attributes {a.b = "\FF"} {}')
 
 
 def test_constants_of_one_number_take_no_memory() -> None:

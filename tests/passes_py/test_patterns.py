@@ -49,6 +49,13 @@ PATTERNS = functions()
 ASKED = ("complement", "gives_positions", "odd_operands")
 
 
+def _words_of_helpers(function: Callable) -> set[str]:
+    """The names in functions of the pattern's own file that it calls."""
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    own = [f for f in called if inspect.isfunction(f) and f.__module__ == function.__module__]
+    return {name for f in own for name in f.__code__.co_names}
+
+
 def mentioned(function: Callable) -> list[Op]:
     """The ops whose names a pattern's text has, in code or in prose, or that answer what it asks; constants, which
     hardly any can do without."""
@@ -56,7 +63,7 @@ def mentioned(function: Callable) -> list[Op]:
     if (stated := canonical.rewrites.get(function.__name__.replace("_", "-"))) is not None:
         terms = [x for rule in stated.rules for y in (rule.pattern, rule.replacement) for x in subterms(y)]
         words |= {x.op.name for x in terms if isinstance(x, Applied)}
-    asked = [name for name in ASKED if name in words]
+    asked = [name for name in ASKED if name in words or name in _words_of_helpers(function)]
     found = [op for op in registry.values() if op.name in words or any(getattr(op, name) for name in asked)]
     return [op for op in found if op.kind != "transform"] + [registry["constant"]]
 
@@ -82,6 +89,14 @@ def matches(name: str) -> list[tuple[Graph, mlir.ir.Module]]:
 
 def test_every_registered_pattern_is_tested():
     assert set(PATTERNS) == set(patterns.all_patterns())
+
+
+@pytest.mark.parametrize("outer, inner", [("floor", "ceil"), ("round", "trunc"), ("sign", "round"), ("ceil", "abs")])
+def test_graphs_have_ops_that_jump_on_each_other(outer: str, inner: str) -> None:
+    """So that a pattern on what is rounded already is tried."""
+    graphs = [graph_of(seed, [registry[outer]], [registry[inner]]) for seed in range(60)]
+    pairs = [(s.op, g.steps[k].op) for g in graphs for s in g.steps for k in s.operands]
+    assert pairs.count((registry[outer], registry[inner])) >= 4
 
 
 @pytest.fixture

@@ -151,7 +151,12 @@ def _function(call: Call, _: dict[str, Any]) -> Any:
 
 @rule("stablehlo.cholesky")
 def _cholesky(call: Call) -> array:
-    return cholesky(call.x, call.flag("lower"))
+    return convert(cholesky(_wide(call.x), call.flag("lower")), call.x.dtype)
+
+
+def _wide(x: array) -> array:
+    """Matrices of half precision as float32, which libraries take."""
+    return convert(x, dtypes.float32) if x.dtype.is_float and x.dtype.size == 2 else x
 
 
 def cholesky(x: array, lower: bool) -> array:
@@ -164,10 +169,11 @@ def cholesky(x: array, lower: bool) -> array:
 def _triangular_solve(call: Call) -> array:
     a, b = call.operands
     how = call.word("transpose_a")
-    return triangular_solve(
-        a, b, call.flag("left_side"), call.flag("lower"), call.flag("unit_diagonal"),
+    found = triangular_solve(
+        _wide(a), _wide(b), call.flag("left_side"), call.flag("lower"), call.flag("unit_diagonal"),
         {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}.get(how, "N"),
     )  # fmt: skip
+    return convert(found, b.dtype)
 
 
 def triangular_solve(a: array, b: array, left: bool, lower: bool, unit: bool, how: str) -> array:
