@@ -253,37 +253,37 @@ def nanstd(
 @remembered
 def nanquantile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
-    stream: StreamOrDevice = None,
+    weights: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """`smelt.quantile` of what is no NaN; NaN of nothing.
 
     Args:
-        q, axis, method, keepdims: as of `quantile`.
+        q, axis, method, keepdims, weights: as of `quantile`.
 
     >>> import smelt
     >>> smelt.nanquantile(smelt.array([1.0, float("nan"), 3.0]), 0.5)
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, skip_nan=True)
+    return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, weights, skip_nan=True)
 
 
 @remembered
 def nanpercentile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
-    stream: StreamOrDevice = None,
+    weights: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """`smelt.percentile` of what is no NaN; NaN of nothing.
 
     Args:
-        q: from 0 to 100. axis, method, keepdims: as of `quantile`.
+        q: from 0 to 100. axis, method, keepdims, weights: as of `quantile`.
 
     >>> import smelt
     >>> smelt.nanpercentile(smelt.array([1.0, float("nan"), 3.0]), 50)
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, skip_nan=True)
+    return quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, weights, skip_nan=True)
 
 
 @remembered
