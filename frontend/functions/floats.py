@@ -28,7 +28,8 @@ from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import add, maximum, minimum, multiply, negative, subtract
 from .logic import equal, greater, isfinite, isinf, isnan, less, logical_or
-from .reductions import root_of_squares, widened
+from .moments import root_of_squares
+from .reductions import widened
 
 __all__ = ["copysign", "frexp", "hypot", "ldexp", "nextafter", "signbit"]
 

@@ -24,9 +24,9 @@ from .diagonals import diagonal
 from .joining import concatenate
 from .linear import matmul
 from .logic import logical_and, where
+from .moments import mean as mean_of
 from .reductions import Axis, floating_in, normalize_axes, widened
 from .reductions import max as largest
-from .reductions import mean as mean_of
 from .reductions import min as smallest
 from .reductions import sum as total
 from .searching import host_values
