@@ -140,7 +140,10 @@ class ArrayMethods(BufferExporter):
     def logcumsumexp(
         self, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True, stream: StreamOrDevice = None,
     ) -> array: ...
-    def logsumexp(self, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array: ...
+    def logsumexp(
+        self, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None, where: ArrayLike | None = None,
+        stream: StreamOrDevice = None,
+    ) -> array: ...
     def max(
         self, axis: Axis = None, keepdims: bool = False, *, out: None = None, initial: ArrayLike | None = None,
         where: ArrayLike | None = None, stream: StreamOrDevice = None,
