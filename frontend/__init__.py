@@ -58,6 +58,7 @@ with _collector.lasting():
     from .functions.joining import *
     from .functions.linear import *
     from .functions.logic import *
+    from .functions.moments import *
     from .functions.ranges import *
     from .functions.reductions import *
     from .functions.rounding import *

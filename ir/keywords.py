@@ -42,6 +42,7 @@ _HERE = {
         "in_dims": "in_axes", "out_dims": "out_axes", "argnum": "argnums", "strides": "stride",
         "window_strides": "stride", "dilations": "dilation", "epsilon": "eps", "p": "ord", "interpolation": "method",
         "decimals": "ndigits", "init_val": "init", "length": "n", "n": "size", "query": "q", "attn_mask": "mask",
+        "element": "x1", "test_elements": "x2",
     }.items()
 }  # fmt: skip
 #: What others call the first argument, which often has no name here.
@@ -59,6 +60,14 @@ _NOWHERE = {
     "device": "what is computed under `with smelt.stream(device):` is on that device",
     "order": "the order in memory is no part of an array",
     "out": "arrays do not change; assign the result, out[...] = result",
+    "kind": "equal elements keep their order",
+    "optimize": "the order of products is found",
+    "rcond": "here it is rtol", "tol": "rtol is relative to the largest singular value",
+    "hermitian": "such matrices are computed as others are",
+    "lower": "upper= says the opposite", "ndmin": "smelt.atleast_2d(x), smelt.atleast_3d(x)",
+    "approximate": "smelt.nn.gelu_approx computes by tanh",
+    **dict.fromkeys(("overwrite_a", "overwrite_b", "overwrite_input"), "no argument is written over"),
+    "check_finite": "nothing is checked",
     **dict.fromkeys(("casting", "subok", "memory_format", "layout", "pin_memory", "sharding"), "it is left out here"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..lazy.arrays import array, convert
 from ..lazy.movement import filled
 from .arithmetic import clip
 from .indexing import holds_array, host_array
+from .known_indices import known_elements
 from .logic import logical_and, where
 from .rounding import floor
 
@@ -31,14 +33,27 @@ def require_real(name: str, *xs: array) -> None:
 
 def check_order(name: str, bins: Any, *, descending: bool = False) -> None:
     """Raise AttributeValueError for edges, known here, that do not ascend or, if they may, descend."""
-    if isinstance(bins, array) or (isinstance(bins, (list, tuple)) and holds_array(bins)):
+    if isinstance(bins, (list, tuple)) and holds_array(bins):
         return
-    edges = host_array(bins)
-    if edges.ndim != 1 or edges.dtype.kind not in "biuf" or not (edges[:-1] > edges[1:]).any():
+    edges = known_elements(bins) if isinstance(bins, array) else host_array(bins)
+    if edges is None or edges.ndim != 1 or edges.dtype.kind not in "biuf" or not (edges[:-1] > edges[1:]).any():
         return
     if not descending or (edges[:-1] < edges[1:]).any():
         rule = "must ascend or descend" if descending else "must ascend"
         raise AttributeValueError(at_user_line(f"smelt.{name}: edges of bins {rule}, are {shown(bins)}"))
+
+
+def order_checked(name: str, *, descending: bool = False) -> Callable[[tuple, dict[str, Any]], None]:
+    """The check of a function whose second argument are edges, or a sequence of the edges along each axis, for those
+    that are arrays: a function that is remembered does not see their elements. Others are left to the function."""
+
+    def check(args: tuple, named: dict[str, Any]) -> None:
+        bins = args[1] if len(args) > 1 else named.get("bins")
+        for edges in bins if isinstance(bins, (list, tuple)) else (bins,):
+            if isinstance(edges, array):
+                check_order(name, edges, descending=descending)
+
+    return check
 
 
 def counted(places: array, valid: array, weights: array, size: int) -> array:

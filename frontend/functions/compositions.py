@@ -19,7 +19,7 @@ from ..lazy.arrays import (
 from ..lazy.core import remembered, remembered_numbers
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
-from .reductions import Axis, extremum_of, kept_shape, normalize_axes, reduce_axes, reshape_to, widened
+from .reductions import Axis, extremum_of, kept_shape, normalize_axes, only, reduce_axes, reshape_to, widened
 
 __all__ = ["logaddexp", "logsumexp", "softmax"]
 
@@ -55,14 +55,17 @@ def softmax(
 
 @remembered
 def logsumexp(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None
-) -> array:
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None,
+    where: ArrayLike | None = None, stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """log Σ exp(a) over axes, without overflow; -inf where all elements are. Integers give float32.
 
     Of complex numbers it is the largest one, and what is added to that: not always the principal logarithm.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        b: factors of the powers, which broadcast with a: log Σ b exp(a), NaN of a negative sum.
+        where: bools that broadcast to a: which elements count.
 
     Raises:
         ShapeError: a reduced axis is empty.
@@ -72,18 +75,31 @@ def logsumexp(
     array(1000.69, dtype=float32)
     """
     check_stream(stream)
-    x = as_floating(a)
+    x, *factors = [as_floating(a)] if b is None else promote_operands("logsumexp", a, b, floating=True)
     axes = normalize_axes("logsumexp", x, axis)
     dtype = x.dtype
-    x = widened(x)
-    top = extremum_of("logsumexp", "reduce_max", x, axes, True)
+    x = only("logsumexp", widened(x), where, -math.inf)
+    lowest = constant(-math.inf, x.dtype, x.shape)
+    counted = x
+    if factors:
+        factor = convert(factors[0], x.dtype)
+        left_out = emit_elementwise(ops["equal"], factor, constant(0, x.dtype, x.shape))
+        counted = emit_elementwise(ops["select"], left_out, lowest, x)
+    top = extremum_of("logsumexp", "reduce_max", counted, axes, True)
     # The shift: the maximum, but 0 where it is infinite or NaN, which must not cancel.
     size = emit_elementwise(ops["abs"], top)
     infinity = constant(math.inf, size.dtype, top.shape)
     finite = emit_elementwise(ops["less"], size, infinity)
     top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
     top = emit_elementwise(ops["stop_gradient"], top)
-    powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape)))
+    exponents = emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape))
+    if factors:  # a power of which nothing is taken is not infinite: it is the derivative by its factor
+        fits = emit_elementwise(ops["less"], exponents, constant(80, x.dtype, x.shape))
+        infinite = emit_elementwise(ops["logical_and"], left_out, emit_elementwise(ops["logical_not"], fits))
+        exponents = emit_elementwise(ops["select"], infinite, lowest, exponents)
+    powers = emit_elementwise(ops["exp"], exponents)
+    if factors:
+        powers = emit_elementwise(ops["mul"], powers, factor)
     total = reduce_axes("reduce_sum", powers, axes, True)
     # Where all are -inf the sum is 0: its logarithm, but not the derivative of that, which would be 0 · ∞.
     empty = emit_elementwise(ops["equal"], total, constant(0, x.dtype, total.shape))

@@ -164,15 +164,20 @@ def _value(name: str, vals: Any, fill_value: Any) -> Any:
     return fill_value if vals is None else vals
 
 
+def _shape_like(name: str, x: array, shape: Axes | None) -> tuple[int, ...]:
+    return x.shape if shape is None else checked_shape(name, shape)
+
+
 @remembered
 def zeros_like(
-    a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
-) -> array:
+    a: ArrayLike, /, dtype: DType | None = None, *, shape: Axes | None = None, stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Zeros in the shape of `a`, and in its dtype unless one is given.
 
     Args:
-        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
-            device.
+        dtype, shape: by default those of `a`.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     >>> import smelt
     >>> smelt.zeros_like(smelt.array([1, 2]))
@@ -181,7 +186,7 @@ def zeros_like(
     check_stream(stream)
     check_stream(device)
     x = as_array(a)
-    return filled(x.shape, 0, dtype_of("zeros_like", dtype, x.dtype))
+    return filled(_shape_like("zeros_like", x, shape), 0, dtype_of("zeros_like", dtype, x.dtype))
 
 
 empty_like = zeros_like
@@ -189,13 +194,14 @@ empty_like = zeros_like
 
 @remembered
 def ones_like(
-    a: ArrayLike, /, dtype: DType | None = None, *, stream: StreamOrDevice = None, device: StreamOrDevice = None
-) -> array:
+    a: ArrayLike, /, dtype: DType | None = None, *, shape: Axes | None = None, stream: StreamOrDevice = None,
+    device: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Ones in the shape of `a`, and in its dtype unless one is given.
 
     Args:
-        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
-            device.
+        dtype, shape: by default those of `a`.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     >>> import smelt
     >>> smelt.ones_like(smelt.array([2.0, 3.0]))
@@ -204,7 +210,7 @@ def ones_like(
     check_stream(stream)
     check_stream(device)
     x = as_array(a)
-    return filled(x.shape, 1, dtype_of("ones_like", dtype, x.dtype))
+    return filled(_shape_like("ones_like", x, shape), 1, dtype_of("ones_like", dtype, x.dtype))
 
 
 @remembered
@@ -214,15 +220,16 @@ def full_like(
     dtype: DType | None = None,
     *,
     fill_value: Scalar | ArrayLike | None = None,
+    shape: Axes | None = None,
     stream: StreamOrDevice = None,
     device: StreamOrDevice = None,
 ) -> array:
     """`vals` broadcast to the shape of `a`, in its dtype unless one is given.
 
     Args:
-        vals: a number, or an array that broadcasts to the shape of `a`; `fill_value` is the same.
-        dtype: by default that of `a`. device: as `stream`: it has to exist, and arrays are evaluated on the default
-            device.
+        vals: a number, or an array that broadcasts to the shape; `fill_value` is the same.
+        dtype, shape: by default those of `a`.
+        device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
     Raises:
         ArgumentTypeError: no value, or two. ShapeError: one that does not broadcast.
@@ -235,7 +242,8 @@ def full_like(
     check_stream(device)
     x = as_array(a)
     target = dtype_of("full_like", dtype, x.dtype)
-    return _filled_with("full_like", x.shape, as_array(_value("full_like", vals, fill_value), target), target)
+    value = as_array(_value("full_like", vals, fill_value), target)
+    return _filled_with("full_like", _shape_like("full_like", x, shape), value, target)
 
 
 @remembered

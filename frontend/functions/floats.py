@@ -27,8 +27,9 @@ from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import add, maximum, minimum, multiply, negative, subtract
-from .logic import equal, greater, isinf, isnan, less, logical_or
-from .reductions import root_of_squares, widened
+from .logic import equal, greater, isfinite, isinf, isnan, less, logical_or
+from .moments import root_of_squares
+from .reductions import widened
 
 __all__ = ["copysign", "frexp", "hypot", "ldexp", "nextafter", "signbit"]
 
@@ -92,7 +93,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) 
 def nextafter(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The number next to x1 in the direction of x2; x2 where both are equal. Integers give float32.
 
-    Its derivative is 0.
+    The derivative by x1 is 1, as that of rounding to a narrower dtype is, and by x2 it is 0.
 
     >>> import smelt
     >>> smelt.nextafter(smelt.array(1.0), 2.0) == 1 + smelt.finfo(smelt.float32).eps
@@ -109,7 +110,9 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None)
     found = _number(select(equal(x, 0), least, near), x.dtype)
     found = select(equal(x, y), y, found)
     found = select(logical_or(isnan(x), isnan(y)), constant(math.nan, x.dtype, x.shape), found)
-    return emit_elementwise(ops["stop_gradient"], found)
+    moved = subtract(emit_elementwise(ops["stop_gradient"], x), x)
+    moved = select(isfinite(x), moved, constant(0, x.dtype, x.shape))
+    return subtract(emit_elementwise(ops["stop_gradient"], found), moved)  # less 0, which keeps the sign of a zero
 
 
 @remembered_numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import counting, filled, iota, permuted, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
-from .bins import MOST_BINS, are_even, check_order, counted, place_of_even, require_real
+from .bins import MOST_BINS, are_even, check_order, counted, order_checked, place_of_even, require_real
 from .joining import concatenate, stack
 from .logic import logical_and, where
 from .reductions import max as largest
@@ -77,7 +78,7 @@ def _floats(name: str, a: ArrayLike) -> array:
     return widened(as_floating(to_shape(x, (x.size,))))
 
 
-@remembered
+@partial(remembered, check=order_checked("histogram_bin_edges"))
 def histogram_bin_edges(
     a: ArrayLike,
     /,
@@ -102,7 +103,7 @@ def histogram_bin_edges(
     return _edges("histogram_bin_edges", _floats("histogram_bin_edges", a), bins, range)
 
 
-@remembered
+@partial(remembered, check=order_checked("histogram"))
 def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
     x = _floats("histogram", a)
     edges = _edges("histogram", x, bins, limits)
@@ -176,7 +177,7 @@ def _each(what: str, given: Any, count: int) -> list[Any]:
     return list(given)
 
 
-@remembered
+@partial(remembered, check=order_checked("histogramdd"))
 def _of_rows(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, density: bool) -> list[array]:
     x = as_array(sample)
     if is_list(sample) and x.ndim == 2:  # of variables

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, emit, wrap
+from ..lazy.arguments import word
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, emit, wrap
 from ..lazy.core import remembered
 from ..lazy.movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from ..lazy.streams import check_stream
+from .arithmetic import clip, remainder
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
 from .known_indices import check_along
 from .updating import fitted, value_for
@@ -46,11 +49,30 @@ def _index_array(name: str, indices: ArrayLike) -> Any:
     return found
 
 
-@partial(remembered, check=check_along(None, 2))
-def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, stream: StreamOrDevice = None) -> array:
+_check_taken = check_along(None, 2)
+
+
+def _check_take(args: tuple, named: dict[str, Any]) -> None:
+    if named.get("mode", "raise") == "raise":
+        _check_taken(args, named)
+
+
+@partial(remembered, check=_check_take)
+def take(
+    a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, mode: str = "raise",
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Elements of an axis (of the flattened array if None) at given indices.
 
     The result's shape is that of `a` with the axis replaced by the shape of `indices`.
+
+    Args:
+        mode: what an index out of range is: an error ("raise"), the nearest one ("clip": negative ones are 0), or
+            counted on from the other end ("wrap"). "fill" is ``a.at[indices].get(mode="fill")``.
+
+    Raises:
+        IndexOutOfRangeError: an index that is known is out of range, and `mode` is "raise". AttributeValueError: a mode
+            that is none.
 
     >>> import smelt
     >>> smelt.take(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 0]), axis=1)
@@ -63,7 +85,19 @@ def take(a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, 
         x, axis = to_shape(x, (x.size,)), 0
     axis = one_axis("take", axis, x.shape)
     index = indices if type(indices) is int else _index_array("take", indices)
+    if word("take", "mode", mode, "raise", "clip", "wrap") != "raise":
+        index = _within(mode, as_array(index), x, axis)
     return getitem(x, (*[builtins.slice(None)] * axis, index))
+
+
+def _within(mode: str, index: array, x: array, axis: int) -> array:
+    """Indices made to lie in an axis of x."""
+    extent = x.shape[axis]
+    if not extent and index.size:
+        raise ShapeError(at_user_line(f"smelt.take: axis {axis} of {x.aval} has no elements"))
+    if index.dtype.size < 4:
+        index = convert(index, dtypes.int32)
+    return clip(index, 0, extent - 1) if mode == "clip" else remainder(index, extent)
 
 
 def _along(name: str, a: ArrayLike, indices: ArrayLike, axis: int | None) -> tuple[array, array, int]:

@@ -61,6 +61,15 @@ def outside(index: array, extent: int, least: int) -> int | None:
     return int(host[(host < least) | (host >= extent)].reshape(-1)[0])
 
 
+def known_elements(x: array) -> np.ndarray | None:
+    """The elements of an array that has been evaluated and lies on the host."""
+    node, i = x._ref
+    if node.values is None:
+        return None
+    buffer = node.values[i]
+    return buffer.array if buffer.home is None or buffer.is_on_host else None
+
+
 def check_known(index: array, axis: int, x: array) -> None:
     """Raise for an entry that is there and outside of an axis of x, negative ones counted from the end."""
     extent = x.aval.shape[axis]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import overload
 
 from smelt.ir import dtypes
@@ -478,19 +479,26 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, stream: Stream
 
 
 @overload
-def where(condition: ArrayLike, /, *, stream: StreamOrDevice = None) -> tuple[array, ...]: ...
+def where(
+    condition: ArrayLike, /, *, size: int | None = None, fill_value: int | Sequence[int] = 0,
+    stream: StreamOrDevice = None,
+) -> tuple[array, ...]: ...  # fmt: skip
 
 
 @remembered_floats
 def where(
-    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, stream: StreamOrDevice = None
-) -> array | tuple[array, ...]:
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
+    fill_value: int | Sequence[int] = 0, stream: StreamOrDevice = None,
+) -> array | tuple[array, ...]:  # fmt: skip
     """x where the condition is true (not zero), else y. The three broadcast; x and y promote.
 
     Without x and y: where the condition is true, as `smelt.nonzero`, which evaluates it.
 
+    Args:
+        size, fill_value: without x and y, as of `smelt.nonzero`.
+
     Raises:
-        ArgumentTypeError: one of x and y without the other.
+        ArgumentTypeError: one of x and y without the other, `size` beside them.
 
     >>> import smelt
     >>> smelt.where(smelt.array([True, False]), smelt.array([1, 2]), 0.5)
@@ -501,7 +509,9 @@ def where(
     if x is None or y is None:
         if x is not None or y is not None:
             raise ArgumentTypeError(at_user_line("smelt.where: takes the condition alone, or both x and y"))
-        return nonzero(test)
+        return nonzero(test, size=size, fill_value=fill_value)
+    if size is not None:
+        raise ArgumentTypeError(at_user_line("smelt.where: size is a number of indices, of a condition alone"))
     a, b = promote_operands("where", x, y)
     if test.shape != a.shape:
         shape = broadcast_shapes("where", test.shape, a.shape)

@@ -13,8 +13,9 @@ from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
+from .moments import center_of, correction_of, root_of_squares
 from .quantiles import quantiles
-from .reductions import Axis, correction_of, floating_in, normalize_axes, root_of_squares, widened
+from .reductions import Axis, floating_in, normalize_axes, only, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
 from .reductions import max as max_of
@@ -37,85 +38,98 @@ def _without(x: array, value: complex) -> array:
 @remembered
 def nansum(
     a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
-    stream: StreamOrDevice = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Sum over axes of what is no NaN; of nothing it is 0. Small integers widen as in `smelt.sum`.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result.
+        dtype: to compute in, and of the result. initial, where: as of `smelt.sum`.
 
     >>> import smelt
     >>> smelt.nansum(smelt.array([1.0, float("nan"), 2.0]))
     array(3, dtype=float32)
     """
     check_stream(stream)
-    return sum_of(_without(as_array(a), 0), axis, keepdims, dtype=dtype)
+    return sum_of(_without(as_array(a), 0), axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
 @remembered
 def nanprod(
     a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
-    stream: StreamOrDevice = None,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Product over axes of what is no NaN; of nothing it is 1. Small integers widen as in `smelt.prod`.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result.
+        dtype: to compute in, and of the result. initial, where: as of `smelt.prod`.
 
     >>> import smelt
     >>> smelt.nanprod(smelt.array([2.0, float("nan"), 3.0]))
     array(6, dtype=float32)
     """
     check_stream(stream)
-    return prod_of(_without(as_array(a), 1), axis, keepdims, dtype=dtype)
+    return prod_of(_without(as_array(a), 1), axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
-def _extremum(a: ArrayLike, axis: Axis, keepdims: bool, largest: bool) -> array:
+def _extremum(
+    a: ArrayLike, axis: Axis, keepdims: bool, largest: bool, initial: ArrayLike | None, where_: ArrayLike | None
+) -> array:
     x = as_array(a)
     reduce, least = (max_of, -math.inf) if largest else (min_of, math.inf)
     if not (x.dtype.is_float or x.dtype.is_complex):
-        return reduce(x, axis, keepdims)
-    found = reduce(_without(x, complex(least, least) if x.dtype.is_complex else least), axis, keepdims)
+        return reduce(x, axis, keepdims, initial=initial, where=where_)
+    clean = _without(x, complex(least, least) if x.dtype.is_complex else least)
+    found = reduce(clean, axis, keepdims, initial=initial, where=where_)
+    if initial is not None:
+        return found
     empty = isnan(x).all(axis, keepdims)
     return where(empty, constant(math.nan, x.dtype, found.shape), found)
 
 
 @remembered
-def nanmax(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+def nanmax(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None, stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Largest element over axes that is no NaN; NaN where all are.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        initial, where: as of `smelt.max`.
 
     Raises:
-        ShapeError: a reduced axis is empty.
+        ShapeError: a reduced axis is empty, and there is no `initial`.
 
     >>> import smelt
     >>> smelt.nanmax(smelt.array([1.0, float("nan"), 2.0]))
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return _extremum(a, axis, keepdims, True)
+    return _extremum(a, axis, keepdims, True, initial, where)
 
 
 @remembered
-def nanmin(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
+def nanmin(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None, stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Smallest element over axes that is no NaN; NaN where all are.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        initial, where: as of `smelt.min`.
 
     Raises:
-        ShapeError: a reduced axis is empty.
+        ShapeError: a reduced axis is empty, and there is no `initial`.
 
     >>> import smelt
     >>> smelt.nanmin(smelt.array([1.0, float("nan"), 2.0]))
     array(1, dtype=float32)
     """
     check_stream(stream)
-    return _extremum(a, axis, keepdims, False)
+    return _extremum(a, axis, keepdims, False, initial, where)
 
 
 @remembered
@@ -156,22 +170,22 @@ def _counts(x: array, axes: tuple[int, ...], dtype: DType) -> array:
     return convert(sum_of(logical_not(isnan(x)), axes, True), dtype)
 
 
-def _computed_in(name: str, a: ArrayLike, dtype: DType | None) -> tuple[array, DType]:
-    """What is computed with, and the dtype of the result."""
+def _computed_in(name: str, a: ArrayLike, dtype: DType | None, where: ArrayLike | None) -> tuple[array, DType]:
+    """What is computed with, with a NaN for what `where` leaves out; and the dtype of the result."""
     x = floating_in(name, a, dtype)
-    return widened(x), x.dtype
+    return only(name, widened(x), where, math.nan), x.dtype
 
 
 @remembered
 def nanmean(
     a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *,
-    stream: StreamOrDevice = None,
+    where: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Mean over axes of what is no NaN; NaN of nothing. Integers give float32.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result.
+        dtype: to compute in, and of the result. where: bools that broadcast to a: which elements count.
 
     Raises:
         DTypeError: a `dtype` that is not floating or complex.
@@ -181,18 +195,21 @@ def nanmean(
     array(1.5, dtype=float32)
     """
     check_stream(stream)
-    x, kind = _computed_in("nanmean", a, dtype)
+    x, kind = _computed_in("nanmean", a, dtype, where)
     axes = normalize_axes("nanmean", x, axis)
     found = sum_of(_without(x, 0), axes, True) / _counts(x, axes, x.dtype)
     return convert(found if keepdims else found.squeeze(axes), kind)
 
 
-def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: float) -> tuple[array, DType]:
+def _variance(
+    name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: float, mean: ArrayLike | None,
+    where_: ArrayLike | None,
+) -> tuple[array, DType]:  # fmt: skip
     """With the reduced axes, of one element; real."""
-    x, kind = _computed_in(name, a, dtype)
+    x, kind = _computed_in(name, a, dtype, where_)
     axes = normalize_axes(name, x, axis)
     count = _counts(x, axes, x.dtype)
-    deviation = x - sum_of(_without(x, 0), axes, True) / count
+    deviation = x - (sum_of(_without(x, 0), axes, True) / count if mean is None else center_of(name, mean, x))
     # By the NaNs of x: those of an infinity less an infinite mean are the answer.
     deviation = where(isnan(x), constant(0, x.dtype, x.shape), deviation)
     if x.dtype.is_complex:
@@ -209,14 +226,15 @@ def _variance(name: str, a: ArrayLike, axis: Axis, dtype: DType | None, less: fl
 @remembered
 def nanvar(
     a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: float = 0,
-    correction: float | None = None, stream: StreamOrDevice = None,
+    correction: float | None = None, mean: ArrayLike | None = None, where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Variance over axes of what is no NaN, divided by the count less `ddof`; NaN where that is not positive.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result.
-        ddof, correction: as of `smelt.var`.
+        ddof, correction, mean, where: as of `smelt.var`.
 
     Raises:
         DTypeError: a `dtype` that is not floating or complex.
@@ -226,26 +244,27 @@ def nanvar(
     array(1, dtype=float32)
     """
     check_stream(stream)
-    found, kind = _variance("nanvar", a, axis, dtype, correction_of("nanvar", ddof, correction))
+    found, kind = _variance("nanvar", a, axis, dtype, correction_of("nanvar", ddof, correction), mean, where)
     return convert(found if keepdims else found.squeeze(normalize_axes("nanvar", as_array(a), axis)), kind)
 
 
 @remembered
 def nanstd(
     a: ArrayLike, /, axis: Axis = None, dtype: DType | None = None, keepdims: bool = False, *, ddof: float = 0,
-    correction: float | None = None, stream: StreamOrDevice = None,
+    correction: float | None = None, mean: ArrayLike | None = None, where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Standard deviation over axes of what is no NaN: the square root of `nanvar`.
 
     Args:
-        axis, dtype, keepdims, ddof, correction: as of `nanvar`.
+        axis, dtype, keepdims, ddof, correction, mean, where: as of `nanvar`.
 
     >>> import smelt
     >>> smelt.nanstd(smelt.array([1.0, float("nan"), 3.0]))
     array(1, dtype=float32)
     """
     check_stream(stream)
-    found, kind = _variance("nanstd", a, axis, dtype, correction_of("nanstd", ddof, correction))
+    found, kind = _variance("nanstd", a, axis, dtype, correction_of("nanstd", ddof, correction), mean, where)
     found = root_of_squares(found)
     return convert(found if keepdims else found.squeeze(normalize_axes("nanstd", as_array(a), axis)), kind)
 
@@ -253,37 +272,37 @@ def nanstd(
 @remembered
 def nanquantile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
-    stream: StreamOrDevice = None,
+    weights: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """`smelt.quantile` of what is no NaN; NaN of nothing.
 
     Args:
-        q, axis, method, keepdims: as of `quantile`.
+        q, axis, method, keepdims, weights: as of `quantile`.
 
     >>> import smelt
     >>> smelt.nanquantile(smelt.array([1.0, float("nan"), 3.0]), 0.5)
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, skip_nan=True)
+    return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, weights, skip_nan=True)
 
 
 @remembered
 def nanpercentile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
-    stream: StreamOrDevice = None,
+    weights: ArrayLike | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """`smelt.percentile` of what is no NaN; NaN of nothing.
 
     Args:
-        q: from 0 to 100. axis, method, keepdims: as of `quantile`.
+        q: from 0 to 100. axis, method, keepdims, weights: as of `quantile`.
 
     >>> import smelt
     >>> smelt.nanpercentile(smelt.array([1.0, float("nan"), 3.0]), 50)
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, skip_nan=True)
+    return quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, weights, skip_nan=True)
 
 
 @remembered

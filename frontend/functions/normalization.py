@@ -18,7 +18,8 @@ from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import rsqrt, square
 from .index_functions import take_along_axis
-from .reductions import max, mean, sum, widened
+from .moments import mean
+from .reductions import max, sum, widened
 from .shaping import expand_dims, squeeze
 from .transcendental import exp, log
 

@@ -22,7 +22,9 @@ from .logic import isnan, where
 from .reductions import Axis, kept_shape, normalize_axes, widened
 from .reductions import sum as total
 from .rounding import floor
+from .sorting import argsort, cumsum
 from .sorting import sort as in_order
+from .weights import weights_of
 
 __all__ = ["percentile", "quantile"]
 
@@ -49,6 +51,7 @@ def quantile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """The elements below which lies a part q of all, over axes; between two elements by `method`. NaN if there is one.
@@ -60,16 +63,19 @@ def quantile(
             "weibull", "median_unbiased", "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf" or
             "closest_observation".
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        weights: how much each element counts, not negative, for the method "inverted_cdf"; of the shape of a, or of the
+            extents of `axis`, in its order. NaN where they are all zero.
 
     Raises:
-        ShapeError: no elements. AttributeValueError: a q that is known is out of range, another method.
+        ShapeError: no elements, weights of another shape.
+        AttributeValueError: a q that is known is out of range, another method.
 
     >>> import smelt
     >>> smelt.quantile(smelt.array([1.0, 2.0, 3.0, 4.0]), 0.5)
     array(2.5, dtype=float32)
     """
     check_stream(stream)
-    return quantiles("quantile", a, q, 1.0, axis, method, keepdims)
+    return quantiles("quantile", a, q, 1.0, axis, method, keepdims, weights)
 
 
 @remembered
@@ -81,24 +87,25 @@ def percentile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """`quantile` with q from 0 to 100.
 
     Args:
-        q, axis, method, keepdims: as of `quantile`.
+        q, axis, method, keepdims, weights: as of `quantile`.
 
     >>> import smelt
     >>> smelt.percentile(smelt.array([1.0, 2.0, 3.0, 4.0]), [0, 50, 100])
     array([1, 2.5, 4], dtype=float32)
     """
     check_stream(stream)
-    return quantiles("percentile", a, q, 100.0, axis, method, keepdims)
+    return quantiles("percentile", a, q, 100.0, axis, method, keepdims, weights)
 
 
 def quantiles(
-    name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool, skip_nan: bool = False,
-    means: bool = False,
+    name: str, a: ArrayLike, q: ArrayLike, most: float, axis: Axis, method: str, keepdims: bool,
+    weights: ArrayLike | None = None, skip_nan: bool = False, means: bool = False,
 ) -> array:  # fmt: skip
     """Quantiles of a over axes; `skip_nan`: of what is no NaN; `means`: the mean of two between which they lie."""
     x = as_floating(a)
@@ -115,6 +122,14 @@ def quantiles(
     out = (*part.shape, *(kept_shape(x.shape, axes) if keepdims else rest))
     if not n or not math.prod(out):
         return filled(out, math.nan, dtype)
+    if weights is not None:
+        if method != "inverted_cdf":
+            message = f"smelt.{name}: weights need the method 'inverted_cdf', which gives an element, not {method!r}"
+            raise AttributeValueError(at_user_line(message))
+        heavy = weights_of(name, x, as_array(weights), axis)
+        _real(name, heavy)
+        found = _weighted(part, ordered, to_shape(permuted(heavy, kept + axes), (*rest, n)), skip_nan)
+        return convert(to_shape(permuted(found, (len(rest), *range(len(rest)))), out), dtype)
     ordered = in_order(ordered, -1)
     some = (*rest, part.size)
     if skip_nan:
@@ -139,6 +154,22 @@ def quantiles(
         found = where(isnan(last), last, found)
     found = permuted(found, (len(rest), *range(len(rest))))
     return convert(to_shape(found, out), dtype)
+
+
+def _weighted(part: array, x: array, weights: array, skip_nan: bool) -> array:
+    """Along the last axis of x: the first element up to which lie such parts of all weights."""
+    order = argsort(x, -1)
+    x, weights = take_along_axis(x, order, -1), take_along_axis(convert(weights, dtypes.float64), order, -1)
+    if skip_nan:
+        weights = where(isnan(x), 0.0, weights)
+    below = cumsum(weights, -1)
+    whole = piece(below, below.ndim - 1, x.shape[-1] - 1, x.shape[-1])
+    below = to_shape(below / whole, (*x.shape[:-1], 1, x.shape[-1]))
+    before = (below < to_shape(part, (part.size, 1))) | (below == 0)
+    found = take_along_axis(x, clip(total(before, -1), 0, x.shape[-1] - 1), -1)
+    last = piece(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1])
+    unknown = ~(whole > 0) if skip_nan else isnan(last) | ~(whole > 0)
+    return where(unknown, math.nan, found)
 
 
 def _parts(name: str, q: ArrayLike, most: float) -> array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ..lazy.operands import arrays_of
 from ..lazy.streams import check_stream
 from .creation import full
 from .logic import where
+from .rounding import floor
 
 __all__ = ["arange", "linspace"]
 
@@ -135,6 +136,16 @@ def _ends(first: int, last: int, step: int) -> tuple[int, int, int]:
     return first, last - 1 if step > 0 else last + 1, step
 
 
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int | None = 50, endpoint: bool = True, dtype: DType | None = None,
+    stream: StreamOrDevice = None, *, retstep: Literal[False] = False, axis: int = 0, device: StreamOrDevice = None,
+) -> array: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int | None = 50, endpoint: bool = True, dtype: DType | None = None,
+    stream: StreamOrDevice = None, *, retstep: Literal[True], axis: int = 0, device: StreamOrDevice = None,
+) -> tuple[array, array]: ...  # fmt: skip
 @remembered
 def linspace(
     start: ArrayLike,
@@ -144,15 +155,17 @@ def linspace(
     dtype: DType | None = None,
     stream: StreamOrDevice = None,
     *,
+    retstep: bool = False,
     axis: int = 0,
     device: StreamOrDevice = None,
-) -> array:
+) -> array | tuple[array, array]:
     """`num` numbers at equal distances from `start` to `stop`, which is the last one if `endpoint`.
 
     Args:
         start, stop: numbers, or arrays, which broadcast and of which each element has its row; they may be complex.
-        dtype: float32 by default, complex64 where one of them is complex; of arrays that of both, or float32. In one
-            of integers fractions are cut off.
+        dtype: float32 by default, complex64 where one of them is complex; of arrays that of both, or float32. One of
+            integers takes the floor, as in NumPy.
+        retstep: whether to return the distance too, as ``(numbers, distance)``: in floats, NaN for one number.
         axis: of the result, along which the numbers lie where `start` or `stop` is an array.
         device: as `stream`: it has to exist, and arrays are evaluated on the default device.
 
@@ -169,6 +182,23 @@ def linspace(
     check_stream(stream)
     check_stream(device)
     count = 50 if num is None else integer("linspace", "num", num, 0)
+    parts = count - 1 if endpoint else count
+    found = _linspace(start, stop, count, endpoint, dtype, axis)
+    return (found, _distance(start, stop, parts, found.dtype)) if retstep else found
+
+
+def _distance(start: ArrayLike, stop: ArrayLike, parts: int, dtype: DType) -> array:
+    """Of each of so many parts, in the dtype of the numbers or in floats."""
+    kind = dtypes.to_float(dtype)
+    ends = arrays_of(*(v if is_several(v) else as_array(_end("start", v), kind) for v in (start, stop)))
+    kind = functools.reduce(dtypes.promote, [end.dtype for end in ends], kind)
+    first, last = (convert(end, kind) for end in ends)
+    return (last - first) / parts if parts > 0 else (last - first) * math.nan
+
+
+def _linspace(
+    start: ArrayLike, stop: ArrayLike, count: int, endpoint: bool, dtype: DType | None, axis: int
+) -> array:
     if is_several(start) or is_several(stop):
         ends, target = ends_of("linspace", dtype, start, stop)
         _check_parts(target, any(end.dtype.is_complex for end in ends), start, stop)
@@ -182,14 +212,14 @@ def linspace(
     shape, parts = (count,), count - 1 if endpoint else count
     one_axis("linspace", axis, shape)
     if parts < 1:
-        return full(shape, first, target)
+        return full(shape, math.floor(first) if target.is_integer and isinstance(first, float) else first, target)
     whole = [v for v in map(_whole, (first, last)) if v is not None and target.is_integer and target.holds(v)]
     if len(whole) == 2:
         kind = dtypes.uint64 if target.kind == "u" else dtypes.int64
         return convert(_whole_parts(iota(shape, 0, kind), parts, *(filled(shape, v, kind) for v in whole)), target)
     if target.is_integer and not isinstance(first, complex) and not isinstance(last, complex):
         ends = [filled(shape, v, work) for v in (first, last)]
-        return convert(_for_cutting(iota(shape, 0, work), parts, *ends), target)
+        return convert(_floored(iota(shape, 0, work), parts, *ends), target)
     t = emit_elementwise(ops["div"], iota(shape, 0, work.real), filled(shape, parts, work.real))
     if not isinstance(first, complex) and not isinstance(last, complex):
         return convert(_between(t, first, last), target)
@@ -227,7 +257,7 @@ def _whole(value: int | float | complex) -> int | None:
 
 
 def _whole_parts(i: array, parts: int, first: array, last: array) -> array:
-    """At `i` of `parts` equal distances between integers of 64 bits, exactly; fractions are cut off, as by `astype`."""
+    """The floor of what lies at `i` of `parts` equal distances between integers of 64 bits, exactly."""
     kind = first.dtype
     first, last, i = (convert(x, dtypes.uint64) for x in (first, last, i))  # modulo 2**64, which each distance fits
     down = convert(last, kind) < convert(first, kind)
@@ -235,15 +265,13 @@ def _whole_parts(i: array, parts: int, first: array, last: array) -> array:
     step = size // of
     more = i * (size - step * of)
     whole = i * step + more // of
-    found = convert(where(down, first - whole, first + whole), kind)
-    cut = where(down, where(found > 0, -1, 0), where(found < 0, 1, 0))
-    return found + convert(where(more % of > 0, cut, 0), kind)
+    return convert(where(down, first - whole - convert(more % of > 0, dtypes.uint64), first + whole), kind)
 
 
-def _for_cutting(i: array, parts: int, first: array, last: array) -> array:
-    """The same of floats that are not cut off yet: weights instead of steps would come out below integers."""
+def _floored(i: array, parts: int, first: array, last: array) -> array:
+    """The same of floats: weights instead of steps would come out below integers."""
     of = filled(i.shape, parts, i.dtype)
-    return where(i == of, last, i * (last - first) / of + first)
+    return floor(where(i == of, last, i * (last - first) / of + first))
 
 
 def _between(t: array, first: int | float, last: int | float) -> array:
@@ -287,9 +315,9 @@ def _integers(name: str, ends: Sequence[array], count: int, endpoint: bool, targ
     shape = checked_shape(name, (count, *broadcast_shapes(name, *(end.shape for end in ends))))
     low, high = (broadcast_to_shape(convert(x, kind), shape) for x in ends)
     if count == 1:
-        return low
+        return low if kind.is_integer else floor(low)
     parts = max(count - 1 if endpoint else count, 1)
-    return (_whole_parts if kind.is_integer else _for_cutting)(iota(shape, 0, kind), parts, low, high)
+    return (_whole_parts if kind.is_integer else _floored)(iota(shape, 0, kind), parts, low, high)
 
 
 def along(x: array, axis: int) -> array:

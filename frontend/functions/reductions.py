@@ -14,7 +14,6 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     ArgumentTypeError,
-    AttributeValueError,
     AxisError,
     DTypeError,
     ShapeError,
@@ -24,12 +23,13 @@ from smelt.ir.errors import (
 from smelt.ir.op import registry as ops
 from smelt.ir.symbolic import index
 
-from ..lazy.arguments import dtype_of, listed, no_out, number
+from ..lazy.arguments import dtype_of, listed, no_out
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
     array,
     as_array,
+    broadcast_shapes,
     broadcast_to_shape,
     convert,
     emit,
@@ -38,15 +38,11 @@ from ..lazy.arrays import (
 )
 from ..lazy.core import remembered
 from ..lazy.movement import counting
-from ..lazy.operands import as_floating, constant
+from ..lazy.operands import Scalar, as_floating, constant, is_scalar
 from ..lazy.streams import check_stream
-from .arithmetic import sqrt
-from .complex_numbers import imag, real
+from .arithmetic import add, multiply
 
-__all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "median", "min", "minmax", "prod", "std",
-    "sum", "var",
-]  # fmt: skip
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax", "prod", "sum"]
 
 Axis = int | Sequence[int] | None
 
@@ -111,6 +107,8 @@ def sum(
     *,
     dtype: DType | None = None,
     out: None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Sum over axes. Bools and small signed integers give int32, small unsigned ones uint32.
@@ -120,6 +118,7 @@ def sum(
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result, instead of these; the sum of bools as such is whether any is true.
+        initial: what is added to the sum. where: bools that broadcast to a: which elements count.
         out: None; NumPy's functions pass it.
 
     >>> import smelt
@@ -132,7 +131,9 @@ def sum(
     axes = normalize_axes("sum", x, axis)
     default = _counts(x, axes) if x.dtype is dtypes.bool_ else accumulated(x.dtype)
     target = dtype_of("sum", dtype, default)
-    return reduce_axes("reduce_any" if target is dtypes.bool_ else "reduce_sum", convert(x, target), axes, keepdims)
+    x = only("sum", convert(x, target), where, 0)
+    found = reduce_axes("reduce_any" if target is dtypes.bool_ else "reduce_sum", x, axes, keepdims)
+    return found if initial is None else add(found, _initial("sum", initial, found))
 
 
 @remembered
@@ -144,6 +145,8 @@ def prod(
     *,
     dtype: DType | None = None,
     out: None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """Product over axes. Bools and small signed integers give int32, small unsigned ones uint32.
@@ -151,6 +154,7 @@ def prod(
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         dtype: to compute in, and of the result, instead of these; the product of bools as such is whether all are true.
+        initial: a factor of the product. where: bools that broadcast to a: which elements count.
         out: None; NumPy's functions pass it.
 
     >>> import smelt
@@ -162,21 +166,33 @@ def prod(
     x = as_array(a)
     axes = normalize_axes("prod", x, axis)
     target = dtype_of("prod", dtype, accumulated(x.dtype))
-    return reduce_axes("reduce_all" if target is dtypes.bool_ else "reduce_prod", convert(x, target), axes, keepdims)
+    x = only("prod", convert(x, target), where, 1)
+    found = reduce_axes("reduce_all" if target is dtypes.bool_ else "reduce_prod", x, axes, keepdims)
+    return found if initial is None else multiply(found, _initial("prod", initial, found))
 
 
 @remembered
 def max(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    out: None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Largest element over axes; NaN if there is one. Equal largest elements share the derivative.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        initial: a number with which all are compared, too: the result where there are no others.
+        where: bools that broadcast to a: which elements count; it needs an `initial`.
         out: None; NumPy's functions pass it.
 
     Raises:
-        ShapeError: a reduced axis is empty.
+        ShapeError: a reduced axis is empty, and there is no `initial`.
 
     >>> import smelt
     >>> smelt.max(smelt.array([[1, 5], [3, 4]]), axis=1)
@@ -185,21 +201,34 @@ def max(
     check_stream(stream)
     no_out("max", out)
     x = as_array(a)
-    return extremum_of("max", "reduce_max", x, normalize_axes("max", x, axis), keepdims)
+    axes = normalize_axes("max", x, axis)
+    if initial is None and where is None:
+        return extremum_of("max", "reduce_max", x, axes, keepdims)
+    return _compared("max", x, axes, keepdims, initial, where)
 
 
 @remembered
 def min(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    out: None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Smallest element over axes; NaN if there is one. Equal smallest elements share the derivative.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
+        initial: a number with which all are compared, too: the result where there are no others.
+        where: bools that broadcast to a: which elements count; it needs an `initial`.
         out: None; NumPy's functions pass it.
 
     Raises:
-        ShapeError: a reduced axis is empty.
+        ShapeError: a reduced axis is empty, and there is no `initial`.
 
     >>> import smelt
     >>> smelt.min(smelt.array([[1, 5], [3, 4]]), axis=1)
@@ -208,7 +237,52 @@ def min(
     check_stream(stream)
     no_out("min", out)
     x = as_array(a)
-    return extremum_of("min", "reduce_min", x, normalize_axes("min", x, axis), keepdims)
+    axes = normalize_axes("min", x, axis)
+    if initial is None and where is None:
+        return extremum_of("min", "reduce_min", x, axes, keepdims)
+    return _compared("min", x, axes, keepdims, initial, where)
+
+
+def only(name: str, x: array, where: ArrayLike | None, neutral: Scalar | array) -> array:
+    """x with something that does not count in place of what `where` leaves out."""
+    if where is None:
+        return x
+    other = neutral if isinstance(neutral, array) else constant(neutral, x.dtype)
+    return emit_elementwise(ops["select"], mask_of(name, where, x), x, broadcast_to_shape(other, x.shape))
+
+
+def mask_of(name: str, where: ArrayLike, x: array) -> array:
+    """Bools in the shape of x, which they broadcast to."""
+    mask = as_array(where)
+    if mask.dtype is not dtypes.bool_:
+        raise DTypeError(at_user_line(f"smelt.{name}: where must be of bools, is {mask.aval}"))
+    if broadcast_shapes(name, mask.shape, x.shape) != x.shape:
+        raise ShapeError(at_user_line(f"smelt.{name}: where {mask.aval} does not broadcast to {x.aval}"))
+    return broadcast_to_shape(mask, x.shape)
+
+
+def _initial(name: str, initial: ArrayLike, found: array) -> array:
+    """What a reduction starts with, a number."""
+    value = convert(as_array(initial, found.dtype if is_scalar(initial) else None), found.dtype)
+    if value.ndim:
+        raise ShapeError(at_user_line(f"smelt.{name}: initial must be a number, is {value.aval}"))
+    return broadcast_to_shape(value, found.shape)
+
+
+def _compared(
+    name: str, x: array, axes: tuple[int, ...], keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
+) -> array:
+    """The extremum of a number and of what counts."""
+    if initial is None:
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: where needs initial=, the result where no element counts"))
+    shape = tuple(d for i, d in enumerate(kept_shape(x.shape, axes)) if keepdims or i not in axes)
+    value = convert(as_array(initial, x.dtype if is_scalar(initial) else None), x.dtype)
+    if value.ndim:
+        raise ShapeError(at_user_line(f"smelt.{name}: initial must be a number, is {value.aval}"))
+    if 0 in [x.shape[i] for i in axes]:
+        return broadcast_to_shape(value, shape)
+    found = reduce_axes(f"reduce_{name}", only(name, x, where, value), axes, keepdims)
+    return emit_elementwise(ops[f"{name}imum"], found, broadcast_to_shape(value, shape))
 
 
 @remembered
@@ -247,13 +321,20 @@ def extremum_of(name: str, op_name: str, x: array, axes: tuple[int, ...], keepdi
 
 @remembered
 def all(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    out: None = None,
+    where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Whether all elements over axes are true (not zero), as bool.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        out: None; NumPy's functions pass it.
+        where: bools that broadcast to a: which elements count. out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.all(smelt.array([[1, 0], [3, 4]]), axis=1)
@@ -262,18 +343,26 @@ def all(
     check_stream(stream)
     no_out("all", out)
     x = as_array(a)
-    return reduce_axes("reduce_all", convert(x, dtypes.bool_), normalize_axes("all", x, axis), keepdims)
+    x = only("all", convert(x, dtypes.bool_), where, True)
+    return reduce_axes("reduce_all", x, normalize_axes("all", x, axis), keepdims)
 
 
 @remembered
 def any(
-    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, out: None = None, stream: StreamOrDevice = None
+    a: ArrayLike,
+    /,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    out: None = None,
+    where: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
     """Whether any element over axes is true (not zero), as bool.
 
     Args:
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        out: None; NumPy's functions pass it.
+        where: bools that broadcast to a: which elements count. out: None; NumPy's functions pass it.
 
     >>> import smelt
     >>> smelt.any(smelt.array([[1, 0], [0, 0]]), axis=1)
@@ -282,7 +371,8 @@ def any(
     check_stream(stream)
     no_out("any", out)
     x = as_array(a)
-    return reduce_axes("reduce_any", convert(x, dtypes.bool_), normalize_axes("any", x, axis), keepdims)
+    x = only("any", convert(x, dtypes.bool_), where, False)
+    return reduce_axes("reduce_any", x, normalize_axes("any", x, axis), keepdims)
 
 
 @remembered
@@ -364,10 +454,6 @@ def _arg_extremum(name: str, a: ArrayLike, axis: int | None, keepdims: bool) -> 
     return reshape_to(found, kept_shape(shape, axes)) if keepdims else found
 
 
-# Moments. Half precision is computed in float32: sums of many elements exceed float16, and a kernel
-# has the wide accumulator anyway.
-
-
 def widened(x: array) -> array:
     """`x` in float32 where it is of half precision."""
     return convert(x, dtypes.float32) if x.dtype.size == 2 and x.dtype.is_float else x
@@ -381,178 +467,3 @@ def floating_in(name: str, a: ArrayLike, dtype: DType | None) -> array:
     if not target.is_inexact:
         raise DTypeError(at_user_line(f"smelt.{name}: dtype must be of floats or complex numbers, is {target.name}"))
     return convert(as_array(a), target)
-
-
-def correction_of(name: str, ddof: float, correction: float | None) -> float:
-    less = number(name, "ddof", ddof)
-    if correction is None:
-        return less
-    if less:
-        message = f"smelt.{name}: ddof={less} and correction={shown(correction)} are two names of one; give one"
-        raise AttributeValueError(at_user_line(message))
-    return number(name, "correction", correction)
-
-
-def _mean(x: array, axes: tuple[int, ...], keepdims: bool, less: float = 0) -> array:
-    """Sum over count (`less` fewer, but not below zero)."""
-    total = reduce_axes("reduce_sum", x, axes, keepdims)
-    count = math.prod(x.shape[i] for i in axes) - less
-    return emit_elementwise(ops["div"], total, constant((count if count > 0 else 0) * 1.0, x.dtype, total.shape))
-
-
-@remembered
-def mean(
-    a: ArrayLike,
-    /,
-    axis: Axis = None,
-    keepdims: bool = False,
-    *,
-    dtype: DType | None = None,
-    out: None = None,
-    stream: StreamOrDevice = None,
-) -> array:
-    """Arithmetic mean over axes. Integers and bools give float32; of no elements it is NaN.
-
-    Args:
-        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
-
-    Raises:
-        DTypeError: a `dtype` that is not floating or complex.
-
-    >>> import smelt
-    >>> smelt.mean(smelt.array([[1, 2], [3, 4]]), axis=1)
-    array([1.5, 3.5], dtype=float32)
-    """
-    check_stream(stream)
-    no_out("mean", out)
-    x = floating_in("mean", a, dtype)
-    axes = normalize_axes("mean", x, axis)
-    return convert(_mean(widened(x), axes, keepdims), x.dtype)
-
-
-@remembered
-def var(
-    a: ArrayLike,
-    /,
-    axis: Axis = None,
-    keepdims: bool = False,
-    ddof: float = 0,
-    *,
-    correction: float | None = None,
-    dtype: DType | None = None,
-    out: None = None,
-    stream: StreamOrDevice = None,
-) -> array:
-    """Variance over axes: the mean of squared deviations from the mean. Integers give float32.
-
-    Args:
-        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        ddof: the sum is divided by ``n - ddof``; 1 for the unbiased estimate.
-        correction: the array API's name for `ddof`.
-        dtype: to compute in, and of the result. out: None; NumPy's functions pass it.
-
-    >>> import smelt
-    >>> smelt.var(smelt.array([1.0, 2.0, 3.0, 4.0]))
-    array(1.25, dtype=float32)
-    """
-    check_stream(stream)
-    no_out("var", out)
-    x = floating_in("var", a, dtype)
-    found = _variance(x, normalize_axes("var", x, axis), keepdims, correction_of("var", ddof, correction))
-    return found if x.dtype.is_complex else convert(found, x.dtype)
-
-
-@remembered
-def std(
-    a: ArrayLike,
-    /,
-    axis: Axis = None,
-    keepdims: bool = False,
-    ddof: float = 0,
-    *,
-    correction: float | None = None,
-    dtype: DType | None = None,
-    out: None = None,
-    stream: StreamOrDevice = None,
-) -> array:
-    """Standard deviation over axes: the square root of `var`. Its derivative is 0 where all elements are equal.
-
-    Args:
-        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-        ddof, correction, dtype, out: as of `var`.
-
-    >>> import smelt
-    >>> smelt.std(smelt.array([1.0, 3.0]))
-    array(1, dtype=float32)
-    """
-    check_stream(stream)
-    no_out("std", out)
-    x = floating_in("std", a, dtype)
-    axes = normalize_axes("std", x, axis)
-    found = root_of_squares(_variance(x, axes, keepdims, correction_of("std", ddof, correction)))
-    return found if x.dtype.is_complex else convert(found, x.dtype)
-
-
-def root_of_squares(x: array) -> array:
-    """√x for a sum of squares: at 0, where all squares vanish, its derivative counts as 0 (and not as ∞ · 0)."""
-    zero = constant(0, x.dtype, x.shape)
-    vanishes = emit_elementwise(ops["equal"], x, zero)
-    root = sqrt(emit_elementwise(ops["select"], vanishes, constant(1, x.dtype, x.shape), x))
-    return emit_elementwise(ops["select"], vanishes, zero, root)
-
-
-def _variance(x: array, axes: tuple[int, ...], keepdims: bool, less: float) -> array:
-    """In float32 where x is of half precision; real where it is complex."""
-    x = widened(x)
-    center = broadcast_to_shape(_mean(x, axes, True), x.shape)
-    deviation = emit_elementwise(ops["sub"], x, center)
-    parts = (real(deviation), imag(deviation)) if x.dtype.is_complex else (deviation,)
-    squares = [emit_elementwise(ops["mul"], part, part) for part in parts]
-    square = emit_elementwise(ops["add"], *squares) if len(squares) == 2 else squares[0]
-    return _mean(square, axes, keepdims, less=less)
-
-
-@remembered
-def median(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: StreamOrDevice = None) -> array:
-    """Middle element over axes, the mean of the middle two of an even number; NaN if there is a NaN.
-
-    Integers and bools give float32.
-
-    Args:
-        axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
-
-    Raises:
-        ShapeError: there are no elements.
-
-    >>> import smelt
-    >>> smelt.median(smelt.array([[3, 1, 2], [9, 8, 4]]), axis=1)
-    array([2, 8], dtype=float32)
-    """
-    check_stream(stream)
-    x = as_floating(a)
-    axes = normalize_axes("median", x, axis)
-    n = math.prod(x.shape[i] for i in axes)
-    if not n:
-        raise ShapeError(at_user_line(f"smelt.median: no elements along axis {axes} of shape {x.shape}"))
-    kept = tuple(i for i in range(x.ndim) if i not in axes)
-    shape = tuple(x.shape[i] for i in kept)
-    if x.ndim > 1:
-        x = emit(ops["transpose"], (x,), {"permutation": kept + axes})
-    x = emit(ops["sort"], (reshape_to(x, (*shape, n)),), {"axis": len(shape)})
-
-    def element(i: int) -> array:
-        start, stop = (*[0] * len(shape), i), (*shape, i + 1)
-        found = emit(ops["slice"], (x,), {"start": start, "stop": stop, "stride": (1,) * x.ndim})
-        return reshape_to(found, shape)
-
-    found = element(n // 2)
-    if n % 2 == 0:
-        half = constant(0.5, x.dtype, shape)
-        pair = (emit_elementwise(ops["mul"], v, half) for v in (element(n // 2 - 1), found))
-        found = emit_elementwise(ops["add"], *pair)
-    last = element(n - 1)  # a NaN is sorted last
-    found = emit_elementwise(ops["select"], emit_elementwise(ops["equal"], last, last), found, last)
-    if not keepdims:
-        return found
-    return reshape_to(found, kept_shape(as_array(a).shape, axes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from smelt.ir import dtypes
@@ -10,34 +11,35 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer
+from ..lazy.arguments import dtype_of, integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, meeting
 from ..lazy.core import remembered
-from ..lazy.movement import counting, filled, many_axes, permuted, to_shape
+from ..lazy.movement import counting, filled, to_shape
 from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import clip, sqrt
-from .bins import MOST_BINS, check_order, counted, require_real
+from .bins import MOST_BINS, check_order, counted, order_checked, require_real
 from .complex_numbers import conjugate, imag, real
 from .diagonals import diagonal
 from .joining import concatenate
 from .linear import matmul
 from .logic import logical_and, where
-from .reductions import Axis, normalize_axes, widened
+from .moments import mean as mean_of
+from .reductions import Axis, floating_in, normalize_axes, widened
 from .reductions import max as largest
-from .reductions import mean as mean_of
 from .reductions import min as smallest
 from .reductions import sum as total
 from .searching import host_values
 from .shaping import matrix_transpose
 from .sorting import searchsorted
+from .weights import weights_of
 
 __all__ = ["average", "bincount", "corrcoef", "cov", "digitize", "ptp"]
 
 # Counts
 
 
-@remembered
+@partial(remembered, check=order_checked("digitize", descending=True))
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: StreamOrDevice = None) -> array:
     """In which bin each element lies, int32: i where ``bins[i - 1] <= x < bins[i]``, 0 before all, their number behind.
 
@@ -160,15 +162,7 @@ def average(
         found = mean_of(x, axes, keepdims)
         count = float(math.prod(x.shape[i] for i in axes))
         return (found, filled(found.shape, count, found.dtype)) if returned else found
-    heavy = given[0]
-    if heavy.shape != x.shape:
-        order = many_axes("average", axis, x.shape)
-        if heavy.shape != tuple(x.shape[i] for i in order):
-            message = f"smelt.average: weights {heavy.aval} do not fit to a {x.aval} on axis {axis}"
-            raise ShapeError(at_user_line(message))
-        heavy = permuted(heavy, tuple(sorted(range(heavy.ndim), key=order.__getitem__)))
-        heavy = to_shape(heavy, tuple(d if i in order else 1 for i, d in enumerate(x.shape)))
-        heavy = broadcast_to_shape(heavy, x.shape)
+    heavy = weights_of("average", x, given[0], axis)
     sums = total(heavy, axes, keepdims)
     found = total(x * heavy, axes, keepdims) / sums
     return (found, broadcast_to_shape(sums, found.shape)) if returned else found
@@ -198,24 +192,29 @@ def ptp(a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, stream: S
     return largest(x, axis, keepdims) - smallest(x, axis, keepdims)
 
 
-def _observations(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> array:
-    """A row a variable, in float32, float64 or complex."""
+def _observations(
+    name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: DType | None
+) -> tuple[array, DType]:
+    """A row a variable, in float32, float64 or complex; and the dtype of the result."""
 
-    def rows(a: array) -> array:
-        x = widened(as_floating(a))
+    def rows(a: ArrayLike) -> array:
+        x = widened(floating_in(name, a, dtype))
         if x.ndim > 2:
             raise ShapeError(at_user_line(f"smelt.{name}: takes vectors and matrices, got {x.aval}"))
         if x.ndim < 2:
             return to_shape(x, (1, x.size))
         return x if rowvar else matrix_transpose(x)
 
-    x, *more = (rows(v) for v in arrays_of(m, *([] if y is None else [y])))
+    given = [m] if y is None else [m, y]
+    x, *more = (rows(v) for v in (arrays_of(*given) if dtype is None else given))
+    kind = x.dtype if dtype is None else dtype_of(name, dtype)
     if not more:
-        return x
+        return x, kind
     other = more[0]
     if other.shape[1] != x.shape[1]:
         raise ShapeError(at_user_line(f"smelt.{name}: {x.shape[1]} and {other.shape[1]} observations"))
-    return concatenate([x, other], 0)
+    x = concatenate([x, other], 0)
+    return x, x.dtype if dtype is None else kind
 
 
 def _frequencies(name: str, what: str, weights: ArrayLike, count: int, dtype: DType) -> array:
@@ -239,6 +238,7 @@ def cov(
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
     *,
+    dtype: DType | None = None,
     stream: StreamOrDevice = None,
 ) -> array:
     """The covariance of variables, each of which is a row (with ``rowvar=False`` a column). Integers give float32.
@@ -248,12 +248,14 @@ def cov(
         bias: whether to divide by the number n of observations instead of n - 1.
         ddof: to divide by n - ddof.
         fweights: how often each observation was made, integers. aweights: how much each counts.
+        dtype: to compute in, and of the result; by default that of the variables, float32 at least.
 
     Returns:
         A matrix, in which the diagonal are the variances; a scalar for one variable.
 
     Raises:
-        ShapeError: more axes, other numbers of observations or weights. DTypeError: fweights that are no integers.
+        ShapeError: more axes, other numbers of observations or weights.
+        DTypeError: fweights that are no integers, a `dtype` that is not floating or complex.
 
     >>> import smelt
     >>> smelt.cov(smelt.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -261,7 +263,7 @@ def cov(
            [-1, 1]], dtype=float32)
     """
     check_stream(stream)
-    x = _observations("cov", m, y, rowvar)
+    x, kind = _observations("cov", m, y, rowvar, dtype)
     less = (0 if bias else 1) if ddof is None else integer("cov", "ddof", ddof)
     real_dtype = x.dtype.real
     real_dtype = dtypes.float64 if x.dtype.size == 16 else real_dtype
@@ -281,18 +283,19 @@ def cov(
         products = deviation * weights
         factor = sums - (less if much is None else less * total(weights * much) / sums)
         factor = where(factor > 0, factor, 0.0)
-    found = matmul(products, conjugate(matrix_transpose(deviation))) / factor
+    found = convert(matmul(products, conjugate(matrix_transpose(deviation))) / factor, kind)
     return to_shape(found, ()) if found.size == 1 else found
 
 
 @remembered
 def corrcoef(
-    x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, stream: StreamOrDevice = None
-) -> array:
+    x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DType | None = None,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """The correlation coefficients of variables: `cov` divided by the standard deviations, within -1 and 1.
 
     Args:
-        x, y, rowvar: the variables, as of `cov`.
+        x, y, rowvar: the variables, as of `cov`. dtype: to compute in, and of the result.
 
     Returns:
         A matrix, n by n for n variables; a scalar for one.
@@ -303,7 +306,7 @@ def corrcoef(
            [-1, 1]], dtype=float32)
     """
     check_stream(stream)
-    found = cov(x, y, rowvar)
+    found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return found / found
     deviation = sqrt(real(diagonal(found)))

@@ -52,6 +52,7 @@ DIFFERENCES = [
     Difference("(mx.array([1.0], mx.float64) + 1j).dtype", "complex64", "no digits are lost"),
     Difference("mx.fft.rfft(mx.array([1j, 1j]))", "array([0+0j, 0+0j], dtype=complex64)",
                "an imaginary part is not lost, as in NumPy"),
+    Difference("mx.linspace(-1.5, 2, 2, dtype=mx.int32)", "array([-1, 2], dtype=int32)", "the floor, as in NumPy"),
     Difference("mx.full((2,), mx.array(1), mx.uint8).dtype", "int32", "the dtype that is asked for"),
     Difference("mx.vecdot(mx.array([1], mx.int8), mx.array([1], mx.int8)).dtype", "int32", "as in the standard"),
     Difference("mx.array([1.0]).__setitem__(0, 1j)", "None", "an imaginary part is not lost, as in NumPy"),

@@ -51,6 +51,7 @@ def test_derivatives() -> None:
     x, y = np.array([3.0, -2.5, 1.3e-3]), np.array([4.0, 1.5, -1e-3])
     check_gradient(smelt.hypot, x, y)
     check_gradient(smelt.copysign, x, y)
+    check_gradient(smelt.nextafter, x, y)
     check_gradient(lambda x: smelt.ldexp(x, smelt.array([1, -3, 2])), x)
     check_gradient(lambda x: smelt.frexp(x)[0], x)
     zero = smelt.zeros(2)

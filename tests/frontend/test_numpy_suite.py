@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_linspace_of_integers_is_exact(ends: tuple[float, float], endpoint: bool
     first, last = map(int, ends)
     for num in (2, 3, 22, 23, 24, 30, 200):
         parts = num - endpoint
-        want = [int(first + Fraction(i * (last - first), parts)) for i in range(num)]
+        want = [math.floor(first + Fraction(i * (last - first), parts)) for i in range(num)]
         assert smelt.linspace(*ends, num, endpoint, smelt.int64).tolist() == want
     for num in range(2, 200):
         assert smelt.linspace(0, num - 1, num, dtype=smelt.uint8).tolist() == list(range(num))
@@ -97,7 +98,7 @@ def test_linspace_between_arrays_of_integers_is_exact(dtype: smelt.Dtype, endpoi
     first, last = map(list, zip(*itertools.product([low, high, low // 3, high // 3, 0, 9], repeat=2)))
     for num in (1, 2, 3, 7, 50):
         parts = max(num - endpoint, 1)
-        want = [[int(a + Fraction(i * (b - a), parts)) for a, b in zip(first, last)] for i in range(num)]
+        want = [[math.floor(a + Fraction(i * (b - a), parts)) for a, b in zip(first, last)] for i in range(num)]
         ends = [smelt.array(v, dtype) for v in (first, last)]
         assert smelt.linspace(*ends, num, endpoint, dtype).tolist() == want
         assert [smelt.linspace(a, b, num, endpoint, dtype).tolist() for a, b in zip(first, last)] == np.transpose(
@@ -107,12 +108,29 @@ def test_linspace_between_arrays_of_integers_is_exact(dtype: smelt.Dtype, endpoi
 
 @pytest.mark.parametrize("ends", [(1.5, 0.0), (2.5, -2.0), (-3.0, 0.5), (0.5, 7.0), (-9.25, 5.0), (7.0, -0.5)])
 @pytest.mark.parametrize("endpoint", [True, False])
-def test_linspace_between_fractions_cuts_off_no_more_than_fractions(ends: tuple[float, float], endpoint: bool) -> None:
+def test_linspace_in_integers_between_fractions_is_the_floor(ends: tuple[float, float], endpoint: bool) -> None:
     first, last = map(Fraction, ends)
     for num in range(2, 60):
-        want = [int(first + Fraction(i, num - endpoint) * (last - first)) for i in range(num)]
+        want = [math.floor(first + Fraction(i, num - endpoint) * (last - first)) for i in range(num)]
         assert smelt.linspace(*ends, num, endpoint, smelt.int32).tolist() == want
         assert smelt.linspace(*map(smelt.array, ends), num, endpoint, smelt.int32).tolist() == want
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (2.5, -2), (1j, 3.0), ([1.0, 2.0], 5), ([[1], [7]], [3, 4, 5])], ids=str)
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_linspace_returns_its_step(ends: Any, endpoint: bool) -> None:
+    for num, dtype in itertools.product((0, 1, 2, 5), (None, "float64", "complex128", "int32")):
+        if dtype in ("int32", "float64") and 1j in ends:
+            continue
+        found, step = smelt.linspace(*ends, num, endpoint, dtype and getattr(smelt, dtype), retstep=True)
+        wanted, wanted_step = np.linspace(*ends, num, endpoint, True, dtype)
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6, atol=1e-6)
+        if num > endpoint:
+            np.testing.assert_allclose(np.asarray(step), wanted_step, rtol=1e-6)
+        else:
+            assert np.isnan(np.asarray(step)).all() and np.shape(step) == np.shape(np.add(*ends))
+    assert smelt.linspace(-1.5, 2, 1, dtype=smelt.int32).tolist() == [-2]
+    assert smelt.linspace(smelt.array([-1.5]), 2, 1, dtype=smelt.int32).tolist() == [[-2]]
 
 
 def test_a_list_is_a_sample_of_variables() -> None:

@@ -287,5 +287,72 @@ def test_edges_of_bins_that_are_known_are_in_order() -> None:
         for _ in range(2):
             with pytest.raises(AttributeValueError, match=r"edges of bins must ascend.*at .*test_statistics"):
                 call()
+    down, mixed = smelt.array([3.0, 2.0, 1.0]), smelt.array([0.0, 2.0, 1.0])
+    for call in (
+        lambda: smelt.histogram(x, down), lambda: smelt.histogram(x, bins=mixed), lambda: smelt.digitize(x, mixed),
+        lambda: smelt.histogram_bin_edges(x, down), lambda: smelt.histogram2d(x, x, [[0, 1], down]),
+        lambda: smelt.histogram2d(x, x, mixed), lambda: smelt.histogramdd(smelt.ones((2, 2)), bins=[down, 3]),
+    ):  # fmt: skip
+        for _ in range(2):
+            with pytest.raises(AttributeValueError, match=r"edges of bins must ascend.*at .*test_statistics"):
+                call()
+    assert smelt.digitize(x, down).tolist() == [3, 1]
     assert smelt.digitize(x, [1.0, 0.0]).tolist() == [1, 0]
     assert smelt.histogram(x, [0, 1, 1, 2])[0].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_weighted_quantiles(name: str, dtype: str) -> None:
+    for shape, axis in (((7,), None), ((7,), 0), ((5, 4), 0), ((5, 4), 1), ((5, 4), (0, 1)), ((2, 3, 4), (2, 0))):
+        x = made(shape, dtype)
+        if name.startswith("nan") and dtype != "int32":
+            x.reshape(-1)[::3] = np.nan
+        q = np.array([[0.0, 0.2, 0.5], [0.51, 0.9, 1.0]]) * (100 if "percentile" in name else 1)
+        along = shape if axis is None else tuple(shape[i] for i in np.atleast_1d(axis))
+        for size in {shape, along}:
+            few = rng.integers(1, 4, size)
+            few.flat[-1] = name.startswith("nan")
+            for weights in (few, rng.random(size)):
+                options: dict[str, Any] = {"axis": axis, "method": "inverted_cdf"}
+                if not name.startswith("nan") or size == shape:
+                    expected = getattr(np, name)(x, q, weights=weights, **options)
+                    found = getattr(smelt, name)(exact(x), q, weights=exact(weights), **options)
+                    where_known = np.isfinite(expected)
+                    np.testing.assert_array_equal(np.asarray(found)[where_known], expected[where_known])
+        kept = getattr(smelt, name)(exact(x), 0.5, weights=exact(np.ones(shape)), keepdims=True, **options)
+        plain = getattr(smelt, name)(exact(x), 0.5, keepdims=True, **options)
+        np.testing.assert_array_equal(np.asarray(kept), np.asarray(plain))
+
+
+def test_weights_of_quantiles_that_are_none() -> None:
+    x = smelt.array([3.0, 1.0, 2.0])
+    with pytest.raises(AttributeValueError, match="inverted_cdf"):
+        smelt.quantile(x, 0.5, weights=x)
+    with pytest.raises(ShapeError, match="weights"):
+        smelt.quantile(x, 0.5, method="inverted_cdf", weights=[1.0, 2.0])
+    assert np.isnan(smelt.quantile(x, 0.5, method="inverted_cdf", weights=[0, 0, 0]).item())
+    assert smelt.quantile(x, 0.0, method="inverted_cdf", weights=[1, 0, 1]).item() == 2
+    with_nan = smelt.array([3.0, float("nan"), 2.0])
+    assert np.isnan(smelt.quantile(with_nan, 0.5, method="inverted_cdf", weights=[1, 1, 1]).item())
+    assert smelt.nanquantile(with_nan, 1.0, method="inverted_cdf", weights=[1, 1, 1]).item() == 3
+    options: dict[str, Any] = {"method": "inverted_cdf", "weights": [1, 2, 3]}
+    check_gradient(lambda v: smelt.quantile(v, 0.5, **options), np.array([3.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("given", ["float32", "float64", "int32", "complex64"])
+def test_cov_and_corrcoef_in_a_dtype(given: str) -> None:
+    x, y = made((3, 6), "float64").astype(given), made((2, 6), "float64").astype(given)
+    if given == "complex64":
+        x = x + (1j * made((3, 6), "float64")).astype(given)
+    for dtype in ("complex128",) if given == "complex64" else ("float32", "float64", "complex128"):
+        for name in ("cov", "corrcoef"):
+            found = getattr(smelt, name)(exact(x), exact(y), dtype=getattr(smelt, dtype))
+            assert found.dtype is getattr(smelt, dtype)
+            expected, rtol = getattr(np, name)(x, y, dtype=dtype), 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=1e-6)
+    assert smelt.cov(exact(x), dtype=smelt.complex64).dtype is smelt.complex64
+    if given != "complex64":
+        assert smelt.cov(exact(x), dtype=smelt.float16).dtype is smelt.float16
+    with pytest.raises(DTypeError, match="floats"):
+        smelt.cov(smelt.ones((2, 3)), dtype=smelt.int32)

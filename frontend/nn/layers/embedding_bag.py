@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import smelt
@@ -69,7 +70,8 @@ class EmbeddingBag(Module):
             return self._segments(x, vectors, offsets)
         if x.ndim < 1:
             raise ShapeError(at_user_line(f"smelt.nn.EmbeddingBag: needs axes [..., integers]; x {x.aval}"))
-        return {"mean": smelt.mean, "sum": smelt.sum, "max": smelt.max}[self.mode](vectors, axis=-2)
+        reductions: dict[str, Callable[..., array]] = {"mean": smelt.mean, "sum": smelt.sum, "max": smelt.max}
+        return reductions[self.mode](vectors, axis=-2)
 
     def _segments(self, x: array, vectors: array, offsets: array) -> array:
         if x.ndim != 1 or offsets.ndim != 1:
