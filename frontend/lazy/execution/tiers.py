@@ -203,6 +203,11 @@ class Structure:
         """Whether the program has been slower than op by op."""
         return self.runs >= RUNS and self.ops_seconds < self.program_seconds
 
+    @property
+    def rests_on_program(self) -> bool:
+        """Whether the program is taken from now on, without being measured."""
+        return self.runs >= RUNS and not self.prefers_ops
+
     def run_ops(self, run: Callable[[], T]) -> T:
         if self.kin is not None and self.spent:
             self.kin.returned += 1

@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 19
+#define INTERFACE 20
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
