@@ -186,16 +186,13 @@ class _Known:
                     self.structure.joins(loops.kin)
                 self.ops = tiers.ops_to_compile(loops.body, loops.kin)
                 if loops.structure is not None:
-                    self.structure.counted = self.ops, found.seconds
+                    self.structure.counts(order, self.ops, found.seconds)
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
         """Take what is known of graphs, and add what is known here."""
         if not self.is_shared:
-            structure.spent += self.structure.spent
-            structure.ops_seconds = min(structure.ops_seconds, self.structure.ops_seconds)
-            structure.kin = structure.kin or self.structure.kin
-            structure.counted = structure.counted or self.structure.counted
+            structure.adds(self.structure)
             self.structure, self.is_shared = structure, True
 
 
