@@ -28,6 +28,7 @@ from ..lazy.arrays import (
     scalar_array,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import one_axis
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
@@ -110,11 +111,11 @@ def randint(
         _check_bound(what, value, slack, target)
     start, stop = (parameter("randint", what, x, dtypes.float32) for what, x in (("low", low), ("high", high)))
     check_fits("randint", shape, low=start, high=stop)
-    unit = uniform_unit(checked_key("randint", key), shape, dtypes.float32)
-    drawn = apply("floor", uniform_between(unit, start, stop, dtypes.float32))
-    drawn = apply("maximum", apply("minimum", drawn, apply("sub", stop, 1)), start)
+    key = checked_key("randint", key)
     if _is_exact(low) and _is_exact(high):
-        return convert(drawn, target)
+        return _drawn(key, start, stop, shape, target)
+    unit = uniform_unit(key, shape, dtypes.float32)
+    drawn = _between(unit, start, stop)
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
     least, end = (broadcast_to_shape(_bound(x, wide), shape) for x in (low, high))
     drawn = apply("maximum", apply("minimum", convert(drawn, wide), apply("sub", end, 1)), least)
@@ -124,6 +125,17 @@ def randint(
         far = apply("maximum", *(convert(apply("abs", x), dtypes.uint64) for x in (least, end)))
         drawn = apply("select", _is_far(least, end, _extent(least, end), far), _drawn_far(unit, least, end), drawn)
     return convert(drawn, target)
+
+
+def _between(unit: array, low: array, high: array) -> array:
+    """Integers between bounds of float32, computed in that."""
+    drawn = apply("floor", uniform_between(unit, low, high, dtypes.float32))
+    return apply("maximum", apply("minimum", drawn, apply("sub", high, 1)), low)
+
+
+@remembered
+def _drawn(key: array, low: array, high: array, shape: tuple[int, ...], target: DType) -> array:
+    return convert(_between(uniform_unit(key, shape, dtypes.float32), low, high), target)
 
 
 def _is_far(low: Any, high: Any, extent: Any, largest: Any) -> Any:
@@ -204,7 +216,12 @@ def bernoulli(
     x = convert(x, computed_in(x.dtype))
     shape = x.shape if shape is None else shape_of("bernoulli", shape)
     check_fits("bernoulli", shape, p=x)
-    key = checked_key("bernoulli", key)
+    return _occurs(checked_key("bernoulli", key), x, shape)
+
+
+@remembered
+def _occurs(key: array, x: array, shape: tuple[int, ...]) -> array:
+    """True with probability x, of float32 or float64."""
     if x.dtype is dtypes.float64:
         return apply("less", uniform_unit(key, shape, x.dtype), x)
     limit = convert(apply("ceil", apply("mul", x, 2.0**32)), dtypes.uint32)

@@ -442,7 +442,7 @@ if core.native is not None:
     host_calls.use_runner(core.native.run_calls)
     core.native.connect_elements(*error_functions.COEFFICIENTS)
     loops.vector_bytes, loops.erf = core.native.vector_bytes(), core.native.erf_of
-    loops.erf_single = core.native.erf_of_single
+    loops.erf_single, loops.erfinv_single = core.native.erf_of_single, core.native.erfinv_of_single
     loops.fourier, loops.fourier_columns = core.native.fourier, core.native.fourier_columns
     loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows

@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 20
+#define INTERFACE 21
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -97,6 +97,7 @@ SHARED PyObject *arrange(PyObject *module, PyObject *args);
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
+SHARED PyObject *erfinv_of_single(PyObject *module, PyObject *args);
 SHARED PyObject *shift_words(PyObject *module, PyObject *args);
 
 /* row_sums.c */
