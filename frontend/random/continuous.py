@@ -258,7 +258,12 @@ def gumbel(
     """
     check_stream(stream)
     target, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
-    key = checked_key("gumbel", key)
+    return standard_gumbel(checked_key("gumbel", key), shape, target)
+
+
+@remembered
+def standard_gumbel(key: array, shape: tuple[int, ...], target: DType) -> array:
+    """-log(-log(u))."""
     if target is dtypes.float64:
         waiting = exponential(key, shape, target)
     else:

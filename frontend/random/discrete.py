@@ -32,7 +32,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import one_axis
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
-from .continuous import gumbel
+from .continuous import standard_gumbel
 from .keys import checked_key
 from .sampling import (
     apply,
@@ -277,10 +277,16 @@ def categorical(
         return _inverted(reshape_to(x, (x.size,)), found, checked_key("categorical", key))
     place = axis + len(found) - x.ndim + 1
     full = (*found[:place], x.shape[axis], *found[place:])
-    noise = gumbel(full, x.dtype, key)
-    return emit(ops["argmax"], (apply("add", noise, x),), {"axis": place})
+    return _largest(checked_key("categorical", key), x, full, place)
 
 
+@remembered
+def _largest(key: array, logits: array, shape: tuple[int, ...], axis: int) -> array:
+    """Where logits, with noise of a shape, are largest along an axis."""
+    return emit(ops["argmax"], (apply("add", standard_gumbel(key, shape, logits.dtype), logits),), {"axis": axis})
+
+
+@remembered
 def _inverted(logits: array, shape: tuple[int, ...], key: array) -> array:
     """Samples of one distribution: the categories whose weights' parts of their sum numbers in [0, 1) fall into."""
     largest = emit(ops["reduce_max"], (logits,), {"axes": (0,)})
@@ -304,13 +310,24 @@ def permutation(
     check_stream(stream)
     if is_integer(x):
         (n,) = shape_of("permutation", x)
-        return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
+        return _order(checked_key("permutation", key), n)
     source = as_array(x)
     axis = one_axis("random.permutation", axis, source.shape)
     n = source.shape[axis]
     if not source.size:
         return wrap(source._ref)
-    order = permutation(n, key=key)
+    return _reordered(source, _order(checked_key("permutation", key), n), axis)
+
+
+@remembered
+def _order(key: array, n: int) -> array:
+    return emit(ops["argsort"], (random_bits(key, (n,), 32),), {"axis": 0})
+
+
+@remembered
+def _reordered(source: array, order: array, axis: int) -> array:
+    """The parts of an array along an axis in an order."""
+    n = order.size
     sizes = tuple(1 if i == axis else d for i, d in enumerate(source.shape))
     parts = emit(ops["gather"], (source, order), {"axes": (axis,), "slice_sizes": sizes})
     rows = reshape_to(parts, (n, *source.shape[:axis], *source.shape[axis + 1 :]))
