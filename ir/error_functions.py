@@ -57,7 +57,9 @@ _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 #: Newton's method doubles the digits of an approximation that has three.
 _STEPS = 3
 #: What the loop of the core computes with.
-COEFFICIENTS = (_SMALL, _LARGE, _SINGLE_SMALL, _SINGLE_LARGE, _FIRST, _LAST)
+COEFFICIENTS = (
+    _SMALL, _LARGE, _SINGLE_SMALL, _SINGLE_LARGE, _SINGLE_INVERSE, _SINGLE_INVERSE_FAR, _FIRST, _LAST,
+)  # fmt: skip
 
 
 def _polynomial(coefficients: Sequence[float], x: np.ndarray) -> np.ndarray:
@@ -151,20 +153,25 @@ def erfinv_array(x: np.ndarray) -> np.ndarray:
     """
     with np.errstate(all="ignore"):
         if x.dtype == np.float32:
-            return _erfinv_single(x.astype(np.float64).reshape(-1)).astype(np.float32).reshape(x.shape)
+            return _erfinv_single(x)
         return _erfinv(x.astype(np.float64, copy=False)).astype(x.dtype, copy=False)
 
 
-def _erfinv_single(x: np.ndarray) -> np.ndarray:
+def _erfinv_single(given: np.ndarray) -> np.ndarray:
     """Right to float32, of numbers of float32."""
+    x = given.astype(np.float64, order="C").reshape(-1)
     w = -np.log(1 - x * x)
+    if loops.erfinv_single is not None and given.ndim:
+        found = empty(given.shape, given.dtype)
+        loops.erfinv_single(contiguous(given), w, found)
+        return found
     y = x * _polynomial(_SINGLE_INVERSE, w * 0.4 - 1)
     (far,) = np.nonzero(w >= 5)
     if far.size:
         large = np.sqrt(np.minimum(w[far], 17))
         large = _polynomial(_SINGLE_INVERSE_FAR, (large - 3.125) / 0.9)
         y[far] = x[far] * np.where(w[far] < 17, large, np.inf)  # of the largest number below 1 it is 15.9
-    return y
+    return y.astype(np.float32).reshape(given.shape)
 
 
 def _erfinv(x: np.ndarray) -> np.ndarray:

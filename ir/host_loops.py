@@ -16,6 +16,7 @@ class HostLoops:
         vector_bytes: of the vectors in which they compute.
         erf: erf and erfc, in place of numbers >= 0 and of their exp(-x²).
         erf_single: erf of an array of float32 into another.
+        erfinv_single: the inverse of erf, of an array of float32 with -log(1 - x²) of it in float64, into another.
         fourier, fourier_columns: transforms of rows and of columns; see `fourier.c`.
         random_words: fills an array from keys; the second argument says whether with numbers of 64 bits.
         small_matrices: factors; see `small_matrices.c`.
@@ -32,6 +33,7 @@ class HostLoops:
     vector_bytes: int = 16
     erf: Callable[[np.ndarray, np.ndarray], None] | None = None
     erf_single: Callable[[np.ndarray, np.ndarray], None] | None = None
+    erfinv_single: Callable[[np.ndarray, np.ndarray, np.ndarray], None] | None = None
     fourier: Callable[..., None] | None = None
     fourier_columns: Callable[..., None] | None = None
     random_words: Callable[[np.ndarray, bool, np.ndarray], None] | None = None

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from smelt.runtime.device import host_of
 from .calls import run_call
 from .core import COMPILED, LEAF, topological
 from .execution import direct, tiers
+from .execution.bound import BoundProgram, bound_program
 from .execution.kin import kin_of
 from .execution.results import as_buffer
 from .execution.rolled import Rolled
@@ -101,7 +102,10 @@ def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, _Known | None]:
         return False, None  # NumPy would not notice that memory runs out; what lies where is looked at first
     if len(found) > MAX_NODES:
         return found.seconds < NODE * len(found) and _ran(found), None
-    known = _known.get_or_make((found.key(), device.name), _Known)
+    key = found.key()
+    known = _known.get_or_make((key, device.name), lambda: _Known(key))
+    if known.bound is not None and _ran_by_program(found, known.bound):
+        return True, known
     as_it_is = known.rests(found) and (  # which finds out about pieces
         known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
     )
@@ -123,19 +127,43 @@ def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
     return True
 
 
+def _ran_by_program(found: Plan, bound: BoundProgram) -> bool:
+    """Run a plan by its program; False where there is none any more, others have some of the nodes in work, or memory
+    is short."""
+    program = bound.program()
+    if program is None:
+        return False
+    mine, outer = _Evaluation(), _own.owned
+    try:
+        if not found.claim(mine.owned):
+            return False
+        _own.owned = mine.owned
+        found.give(program.run(found.values(bound.places)), mine.owned)
+    except OutOfMemoryError:  # the other way says what did not fit
+        return False
+    finally:
+        mine.end()
+        _own.owned = outer
+    return True
+
+
 class _Known:
     """What is known of plans of one structure.
 
     Attributes:
+        key: theirs.
+        bound: their program, when it is taken in any case.
         structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
         is_shared: whether it is.
         ops: how many there are to compile, once that matters.
         in_small_pieces: whether no part of it ever becomes a program; see `_in_small_pieces`.
     """
 
-    __slots__ = ("in_small_pieces", "is_shared", "ops", "structure")
+    __slots__ = ("bound", "in_small_pieces", "is_shared", "key", "ops", "structure")
 
-    def __init__(self) -> None:
+    def __init__(self, key: Any) -> None:
+        self.key = key
+        self.bound: BoundProgram | None = None
         self.structure = tiers.Structure()
         self.is_shared = False
         self.ops: int | None = None
@@ -158,16 +186,13 @@ class _Known:
                     self.structure.joins(loops.kin)
                 self.ops = tiers.ops_to_compile(loops.body, loops.kin)
                 if loops.structure is not None:
-                    self.structure.counted = self.ops, found.seconds
+                    self.structure.counts(order, self.ops, found.seconds)
         return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
 
     def share(self, structure: tiers.Structure) -> None:
         """Take what is known of graphs, and add what is known here."""
         if not self.is_shared:
-            structure.spent += self.structure.spent
-            structure.ops_seconds = min(structure.ops_seconds, self.structure.ops_seconds)
-            structure.kin = structure.kin or self.structure.kin
-            structure.counted = structure.counted or self.structure.counted
+            structure.adds(self.structure)
             self.structure, self.is_shared = structure, True
 
 
@@ -266,6 +291,8 @@ def _evaluate(request: _Request) -> None:
                 order = found.order()
                 held = set(found.kept())
                 other = mine.claim(order)
+                if request.known is not None and not (found.plain and found.key() == request.known.key):
+                    request = request._replace(known=None)  # somebody has evaluated a part of it meanwhile
             del found
             # Plans in C give values without the lock: a node that was not marked yet has forgotten its inputs.
             if other is None and not any(node.op is LEAF for node in order):
@@ -438,7 +465,7 @@ def _run_tiered(
     if known is not None:
         known.share(structure)
     if structure.kin is None:
-        structure.joins(graph.kin or kin_of(graph.key[0]))
+        structure.joins(graph.kin or kin_of(graph.structure))
     known_program = executables.get(graph.key)
     without_sizes = None
     if known_program is None or structure.prefers_ops:
@@ -466,7 +493,10 @@ def _run_tiered(
             found = structure.run_ops(lambda: without_sizes.run(values))
             _give_buffers(keep, [as_buffer(np.asarray(x), n.avals[i]) for x, (n, i) in zip(found, graph.outputs)])
         return
-    _give_buffers(keep, structure.run_program(lambda: graph.run(program)))
+    found = structure.run_program(lambda: graph.run(program))
+    if known is not None and known.bound is None and structure.rests_on_program:
+        known.bound = bound_program(graph, order)
+    _give_buffers(keep, found)
 
 
 def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met: Met) -> bool:

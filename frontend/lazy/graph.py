@@ -98,7 +98,7 @@ class GraphFunction:
         rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
 
     Args:
-        structure: its `structure_key`, where that is known.
+        structure: its `structure_key`, where that is known, or what `key` is of it.
     """
 
     def __init__(self, name: str, parameters: Sequence[Ref], captured: Sequence[Ref], body: list[RecordedNode],
@@ -108,7 +108,11 @@ class GraphFunction:
         self.captured = list(captured)
         self.body = body
         self.outputs = list(outputs)
-        self.key = FunctionKey(structure or structure_key(self.parameters, body, self.outputs))
+        self.key: FunctionKey = (
+            structure
+            if type(structure) is FunctionKey
+            else FunctionKey(structure or structure_key(self.parameters, body, self.outputs))
+        )
         self.names: Sequence[str | None] = ()
         self.rules: dict[str, Any] = {}
 

@@ -16,6 +16,7 @@ from . import guarded
 from .graph import Handle, Ref
 from .signatures import T
 from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
+from .tree_nodes import arrays_of as arrays_of
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:

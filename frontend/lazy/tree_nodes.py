@@ -421,6 +421,40 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     return leaves, treedef
 
 
+def arrays_of(tree: Any) -> list[Any]:
+    """The arrays among the leaves of a tree, in no certain order: what `flatten` has of them, without a structure.
+
+    Raises what `flatten` raises.
+    """
+    found: list[Any] = []
+    try:
+        _add_arrays(tree, found)
+    except RecursionError:
+        return [*filter(_is_array, flatten(tree)[0])]
+    return found
+
+
+def _add_arrays(tree: Any, found: list[Any]) -> None:
+    kind = type(tree)
+    if kind is hooks.array:
+        found.append(tree)
+    elif kind is list or kind is tuple:
+        for child in tree:
+            _add_arrays(child, found)
+    elif kind is dict:
+        for child in tree.values():
+            _add_arrays(child, found)
+    elif kind not in plain:
+        if issubclass(kind, dict) and kind in _adopted:
+            for child in dict.values(tree):
+                _add_arrays(child, found)
+            for value in attributes(tree).values():
+                if _is_array(value) or (type(value) not in plain and _holds_arrays(value)):
+                    _add_arrays(value, found)
+        else:
+            found += filter(_is_array, flatten(tree)[0])
+
+
 def is_adopted(x: Any) -> bool:
     """Whether x is a node of a class that was made one here."""
     return type(x) in _adopted

@@ -11,6 +11,7 @@ from smelt import array
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, at_user_line, shown
 
 from ..lazy.arguments import number
+from ..lazy.core import remembered
 from .base import Optimizer, squared
 
 __all__ = ["SGD", "AdaDelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "RMSprop"]
@@ -50,6 +51,11 @@ def _check_betas(name: str, betas: Sequence[float]) -> Sequence[float]:
 def correction(beta: float, step: array) -> array:
     """1 - beta^step, which keeps its digits where beta is near 1."""
     return -smelt.expm1(step.astype(smelt.float32) * (math.log(beta) if beta > 0 else -math.inf))
+
+
+@remembered
+def _descended(gradient: array, parameter: array, rate: array) -> array:
+    return parameter - rate.astype(gradient.dtype) * gradient
 
 
 class SGD(Optimizer):
@@ -96,6 +102,8 @@ class SGD(Optimizer):
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
+        if self.momentum <= 0 and not self.weight_decay:
+            return _descended(gradient, parameter, self.learning_rate)
         rate = self.learning_rate.astype(gradient.dtype)
         if self.weight_decay:
             gradient = gradient + self.weight_decay * parameter
@@ -245,15 +253,28 @@ class Adam(Optimizer):
 
     def apply_single(self, gradient: array, parameter: array, state: dict[str, Any]) -> array:
         """One step of one parameter; updates `state`."""
-        rate = self.learning_rate.astype(gradient.dtype)
         b1, b2 = self.betas
-        state["m"] = m = b1 * state["m"] + (1 - b1) * gradient
-        state["v"] = v = b2 * state["v"] + (1 - b2) * squared(gradient)
         if not self.bias_correction:
-            return parameter - rate * m / (smelt.sqrt(v) + self.eps)
+            before, rate = (state["m"], state["v"]), self.learning_rate
+            found, state["m"], state["v"] = _adam(gradient, parameter, *before, rate, b1, b2, self.eps)
+            return found
+        rate = self.learning_rate.astype(gradient.dtype)
+        state["m"], state["v"] = m, v = _moments(gradient, state["m"], state["v"], b1, b2)
         first, second = (correction(b, self.step) for b in (b1, b2))
         grown = (rate / first).astype(gradient.dtype)
         return parameter - grown * m / (smelt.sqrt(v) * smelt.rsqrt(second).astype(gradient.dtype) + self.eps)
+
+
+def _moments(gradient: array, m: array, v: array, b1: float, b2: float) -> tuple[array, array]:
+    return b1 * m + (1 - b1) * gradient, b2 * v + (1 - b2) * squared(gradient)
+
+
+@remembered
+def _adam(
+    gradient: array, parameter: array, m: array, v: array, rate: array, b1: float, b2: float, eps: float
+) -> tuple[array, array, array]:
+    m, v = _moments(gradient, m, v, b1, b2)
+    return parameter - rate.astype(gradient.dtype) * m / (smelt.sqrt(v) + eps), m, v
 
 
 class AdamW(Adam):

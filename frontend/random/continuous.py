@@ -27,6 +27,7 @@ from ..lazy.arrays import (
     emit,
     emit_elementwise,
 )
+from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .keys import checked_key
 from .sampling import (
@@ -115,15 +116,25 @@ def normal(
         if scale is not None:
             samples = _combined("normal", "mul", samples, "scale", scale, target)
     else:
-        work = computed_in(target)
-        samples = rounded(apply("erfinv", uniform_open(key, shape, work)), target)
         if scale is None:
-            samples = rounded(apply("mul", samples, _root_two(target)), target)
+            samples = _standard(key, shape, target)
         else:
+            work = computed_in(target)
+            samples = _inverted(key, shape, target)
             spread = parameter("normal", "scale", scale, target)
             spread = rounded(apply("mul", convert(spread, work), _root_two(target)), target)
             samples = _combined("normal", "mul", samples, "scale", spread, target)
     return convert(_combined("normal", "add", samples, "loc", loc, target), target)
+
+
+def _inverted(key: array, shape: tuple[int, ...], target: DType) -> array:
+    """Normal with variance 1/2, rounded to a dtype."""
+    return rounded(apply("erfinv", uniform_open(key, shape, computed_in(target))), target)
+
+
+@remembered
+def _standard(key: array, shape: tuple[int, ...], target: DType) -> array:
+    return rounded(apply("mul", _inverted(key, shape, target), _root_two(target)), target)
 
 
 def _root_two(target: DType) -> float:
@@ -247,7 +258,12 @@ def gumbel(
     """
     check_stream(stream)
     target, shape = float_dtype("gumbel", dtype), shape_of("gumbel", shape)
-    key = checked_key("gumbel", key)
+    return standard_gumbel(checked_key("gumbel", key), shape, target)
+
+
+@remembered
+def standard_gumbel(key: array, shape: tuple[int, ...], target: DType) -> array:
+    """-log(-log(u))."""
     if target is dtypes.float64:
         waiting = exponential(key, shape, target)
     else:

@@ -28,10 +28,11 @@ from ..lazy.arrays import (
     scalar_array,
     wrap,
 )
+from ..lazy.core import remembered
 from ..lazy.movement import one_axis
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
-from .continuous import gumbel
+from .continuous import standard_gumbel
 from .keys import checked_key
 from .sampling import (
     apply,
@@ -110,11 +111,11 @@ def randint(
         _check_bound(what, value, slack, target)
     start, stop = (parameter("randint", what, x, dtypes.float32) for what, x in (("low", low), ("high", high)))
     check_fits("randint", shape, low=start, high=stop)
-    unit = uniform_unit(checked_key("randint", key), shape, dtypes.float32)
-    drawn = apply("floor", uniform_between(unit, start, stop, dtypes.float32))
-    drawn = apply("maximum", apply("minimum", drawn, apply("sub", stop, 1)), start)
+    key = checked_key("randint", key)
     if _is_exact(low) and _is_exact(high):
-        return convert(drawn, target)
+        return _drawn(key, start, stop, shape, target)
+    unit = uniform_unit(key, shape, dtypes.float32)
+    drawn = _between(unit, start, stop)
     wide = dtypes.uint64 if target.kind in "ub" else dtypes.int64
     least, end = (broadcast_to_shape(_bound(x, wide), shape) for x in (low, high))
     drawn = apply("maximum", apply("minimum", convert(drawn, wide), apply("sub", end, 1)), least)
@@ -124,6 +125,17 @@ def randint(
         far = apply("maximum", *(convert(apply("abs", x), dtypes.uint64) for x in (least, end)))
         drawn = apply("select", _is_far(least, end, _extent(least, end), far), _drawn_far(unit, least, end), drawn)
     return convert(drawn, target)
+
+
+def _between(unit: array, low: array, high: array) -> array:
+    """Integers between bounds of float32, computed in that."""
+    drawn = apply("floor", uniform_between(unit, low, high, dtypes.float32))
+    return apply("maximum", apply("minimum", drawn, apply("sub", high, 1)), low)
+
+
+@remembered
+def _drawn(key: array, low: array, high: array, shape: tuple[int, ...], target: DType) -> array:
+    return convert(_between(uniform_unit(key, shape, dtypes.float32), low, high), target)
 
 
 def _is_far(low: Any, high: Any, extent: Any, largest: Any) -> Any:
@@ -204,7 +216,12 @@ def bernoulli(
     x = convert(x, computed_in(x.dtype))
     shape = x.shape if shape is None else shape_of("bernoulli", shape)
     check_fits("bernoulli", shape, p=x)
-    key = checked_key("bernoulli", key)
+    return _occurs(checked_key("bernoulli", key), x, shape)
+
+
+@remembered
+def _occurs(key: array, x: array, shape: tuple[int, ...]) -> array:
+    """True with probability x, of float32 or float64."""
     if x.dtype is dtypes.float64:
         return apply("less", uniform_unit(key, shape, x.dtype), x)
     limit = convert(apply("ceil", apply("mul", x, 2.0**32)), dtypes.uint32)
@@ -260,10 +277,16 @@ def categorical(
         return _inverted(reshape_to(x, (x.size,)), found, checked_key("categorical", key))
     place = axis + len(found) - x.ndim + 1
     full = (*found[:place], x.shape[axis], *found[place:])
-    noise = gumbel(full, x.dtype, key)
-    return emit(ops["argmax"], (apply("add", noise, x),), {"axis": place})
+    return _largest(checked_key("categorical", key), x, full, place)
 
 
+@remembered
+def _largest(key: array, logits: array, shape: tuple[int, ...], axis: int) -> array:
+    """Where logits, with noise of a shape, are largest along an axis."""
+    return emit(ops["argmax"], (apply("add", standard_gumbel(key, shape, logits.dtype), logits),), {"axis": axis})
+
+
+@remembered
 def _inverted(logits: array, shape: tuple[int, ...], key: array) -> array:
     """Samples of one distribution: the categories whose weights' parts of their sum numbers in [0, 1) fall into."""
     largest = emit(ops["reduce_max"], (logits,), {"axes": (0,)})
@@ -287,13 +310,24 @@ def permutation(
     check_stream(stream)
     if is_integer(x):
         (n,) = shape_of("permutation", x)
-        return emit(ops["argsort"], (random_bits(checked_key("permutation", key), (n,), 32),), {"axis": 0})
+        return _order(checked_key("permutation", key), n)
     source = as_array(x)
     axis = one_axis("random.permutation", axis, source.shape)
     n = source.shape[axis]
     if not source.size:
         return wrap(source._ref)
-    order = permutation(n, key=key)
+    return _reordered(source, _order(checked_key("permutation", key), n), axis)
+
+
+@remembered
+def _order(key: array, n: int) -> array:
+    return emit(ops["argsort"], (random_bits(key, (n,), 32),), {"axis": 0})
+
+
+@remembered
+def _reordered(source: array, order: array, axis: int) -> array:
+    """The parts of an array along an axis in an order."""
+    n = order.size
     sizes = tuple(1 if i == axis else d for i, d in enumerate(source.shape))
     parts = emit(ops["gather"], (source, order), {"axes": (axis,), "slice_sizes": sizes})
     rows = reshape_to(parts, (n, *source.shape[:axis], *source.shape[axis + 1 :]))

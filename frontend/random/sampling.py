@@ -197,6 +197,7 @@ def uniform_open(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     return apply("mul", convert(odd, dtype), 0.5**53)
 
 
+@remembered
 def normal_unit(key: array, shape: tuple[int, ...], dtype: DType) -> array:
     """Normal with mean 0 and variance 1."""
     return apply("mul", apply("erfinv", uniform_open(key, shape, dtype)), 2.0**0.5)

@@ -117,8 +117,7 @@ class unchanged(AbstractContextManager[None]):
         self.values = values
 
     def __enter__(self) -> None:
-        trees = [value for value in self.values if type(value) is not dict or value]
-        found = [x for value in trees for x in tree.flatten(value)[0] if isinstance(x, array)]
+        found = tree.arrays_of(self.values)
         self.saved = [(x, kept(x)) for x in found]
         self.lent = [(x, getattr(x, "_made", 0)) for x in found] if state.control else []
         for x, _ in self.lent:

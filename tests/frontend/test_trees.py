@@ -16,6 +16,7 @@ import pytest
 import smelt
 from smelt.ir.errors import TreeError
 from smelt.ir.settings import override
+from smelt.lazy.tree import arrays_of
 
 from .containers import CONTAINERS, Array, Entries, Linear, Ordered, add, arrays, make, names, plus, same, total, values
 
@@ -373,3 +374,24 @@ def test_compiled_functions_see_the_order_of_dicts() -> None:
     for _ in range(3):
         assert f(b=X + 1, a=X).item() == f(a=X, b=X + 1).item() == -3
     assert traced.count("plain") == 1  # names of arguments have no order
+
+
+@names
+def test_arrays_of_a_tree_are_those_among_its_leaves(name: str) -> None:
+    inner = make(name)
+    views = [smelt.ones((3, 2))[0], np.ones(2), None, 2.0, ("text", {})]
+    model = smelt.nn.Sequential(smelt.nn.Linear(2, 3), smelt.nn.BatchNorm(3), smelt.nn.Dropout(0.5))
+    for tree in (inner, [inner, {"more": make(name), 4: views}, model], Entries(a=inner, b=[model])):
+        assert {id(x) for x in arrays_of(tree)} == {id(x) for x in arrays(tree)}
+
+
+def test_arrays_of_what_is_no_tree() -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.x = smelt.ones(2)
+
+    around: list[Any] = []
+    around.append({"a": around})
+    for tree, message in (({"a": [Holder()]}, "holds arrays"), (around, "contains itself")):
+        with pytest.raises(TreeError, match=message):
+            arrays_of(tree)

@@ -1,4 +1,4 @@
-"""The loops in C that compute erf have the bits of NumPy's operations."""
+"""The loops in C that compute erf and its inverse have the bits of NumPy's operations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from smelt.lazy import core
 pytestmark = pytest.mark.skipif(core.native is None, reason="there is no core in C")
 
 
+@pytest.mark.parametrize("name", ["erf_array", "erfinv_array"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-3, 0.4, 1.0, 3.0, 30.0])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (255,), (256,), (257,), (1000,), (13, 29), (2, 3, 700)])
-def test_bits(dtype: Any, scale: float, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits(name: str, dtype: Any, scale: float, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.asarray(np.random.default_rng(1).standard_normal(shape) * scale).astype(dtype)
     if x.size > 8:
         x.flat[:8] = [np.inf, -np.inf, np.nan, -0.0, 1.0, -1.0, 7.0, 1 - 2**-11]
+    elif x.size:
+        x.flat[-1] = 0.999999
+    function = getattr(error_functions, name)
     for y in (x, x.T, x[::2] if x.ndim else x):
         with np.errstate(all="ignore"):
-            found = np.asarray(error_functions.erf_array(y))
+            found = np.asarray(function(y))
             with monkeypatch.context() as patch:
-                patch.setattr(host_loops.loops, "erf", None)
-                patch.setattr(host_loops.loops, "erf_single", None)
-                want = np.asarray(error_functions.erf_array(y))
+                for loop in ("erf", "erf_single", "erfinv_single"):
+                    patch.setattr(host_loops.loops, loop, None)
+                want = np.asarray(function(y))
         assert (found.shape, found.dtype) == (want.shape, want.dtype)
         assert np.array_equal(np.isnan(found), np.isnan(want))
         assert found[~np.isnan(found)].tobytes() == want[~np.isnan(want)].tobytes()
@@ -42,6 +46,10 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         core.native.erf_of_single(np.zeros(3, np.float32), np.zeros(4, np.float32))
     with pytest.raises((BufferError, ValueError, TypeError)):
         core.native.erf_of_single(np.zeros(2, np.float32), b"12345678")
+    one, two = np.zeros(1, np.float32), np.zeros(2, np.float32)
+    for given in ((two, np.zeros(1), two), (two, two, two), (two, np.zeros(2), one), (two, np.zeros(2), b"12345678")):
+        with pytest.raises((BufferError, ValueError, TypeError)):
+            core.native.erfinv_of_single(*given)
 
 
 def test_single_precision_is_rounded_once_as_good_as() -> None:

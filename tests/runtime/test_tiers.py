@@ -498,6 +498,28 @@ def test_what_libraries_take_is_not_saved() -> None:
     assert tiers.library_seconds(of_product) == tiers.library_seconds(of_both) < tiers.op_by_op_seconds(of_product)
 
 
+@pytest.mark.parametrize("kind", ["product", "gradient", "halves", "few", "after"])
+def test_a_program_is_begun_for_what_libraries_do_not_take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products that a BLAS makes in any case take ten thousand times as long as what is left."""
+    begun: list[str] = []
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 2.0)
+    monkeypatch.setattr(tiers.CompileCost, "in_place", lambda *args: 1e9)
+    monkeypatch.setattr(subgraphs.Subgraph, "begin", lambda self, device: begun.append("begun"))
+    ticks = itertools.count()
+    monkeypatch.setattr(tiers, "time", SimpleNamespace(thread_time=lambda: next(ticks) * 0.4))
+    monkeypatch.setattr(tiers, "ELEMENT", 1e-3 if kind == "after" else tiers.ELEMENT)
+    size = 2 if kind == "few" else 256
+    dtype = smelt.float16 if kind == "halves" else smelt.float32
+    x, w = smelt.ones((size, size), dtype), smelt.ones((size, size), dtype) * 0.001
+    smelt.eval(x, w)
+    monkeypatch.setattr(tiers, "OP", 1e-9)
+    product = smelt.value_and_grad(lambda x, w: (x @ w)[0, 0]) if kind == "gradient" else smelt.matmul
+    with override(tier="auto"):
+        for _ in range(4):
+            smelt.eval(smelt.exp(product(x, w)[0]) if kind != "after" else smelt.exp(product(x, w)))
+    assert bool(begun) == (kind in ("halves", "few", "after"))
+
+
 def test_threads_share_a_compiled_function_that_comes_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 2.0)
     with override(tier="auto"):

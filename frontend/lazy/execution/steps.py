@@ -281,15 +281,47 @@ class Plan:
                     uses[x[0]] -= 1
                     if not uses[x[0]] and not self._kept[x[0]]:
                         results[x[0]] = None
-        values = [self._values(i, results[i]) if kept else None for i, kept in enumerate(self._kept)]
-        with walking:
-            self._settle(values)
+        self._settle([self._values(i, results[i]) if kept else None for i, kept in enumerate(self._kept)])
 
-    def _settle(self, values: list[list[Buffer] | None]) -> None:
+    def _settle(self, values: Sequence[list[Buffer] | None], owned: Any = None) -> None:
+        with walking:
+            self._put(values, owned)
+
+    def _put(self, values: Sequence[list[Buffer] | None], owned: Any) -> None:
         for node, value in zip(self._order, values):
             if value is not None and node.values is None:  # or another thread was first
                 node.values = value
-                settle(node)
+                settle(node, owned)
+
+    def claim(self, owned: Any) -> bool:
+        """Take the nodes for an evaluation, if nobody has any of them in work, and none has values."""
+        with walking:
+            return self._claimed(owned)
+
+    def _claimed(self, owned: Any) -> bool:
+        if any(node.values is not None or node.owner for node in self._order):
+            return False
+        for node in self._order:
+            node.owner = owned
+        return True
+
+    def values(self, places: tuple[int, ...]) -> list[Buffer]:
+        """The buffers of operands that have values, counted through all nodes."""
+        operands = list(itertools.chain.from_iterable(self._operands))
+        return [operands[i] for i in places]  # type: ignore[misc]
+
+    def give(self, buffers: list[Buffer], owned: Any) -> None:
+        """Give the nodes that are kept their values: what a program of the whole plan returned.
+
+        Args:
+            owned: what `claim` had.
+        """
+        count = sum([len(n.avals) for n, kept in zip(self._order, self._kept) if kept])
+        if len(buffers) != count:
+            raise ValueError(f"{len(buffers)} values for {count} results")
+        rest = iter(buffers)
+        values = [[next(rest) for _ in n.avals] if kept else None for n, kept in zip(self._order, self._kept)]
+        self._settle(values, owned)
 
     def _values(self, i: int, result: Any) -> list[Buffer]:
         arrays = result if isinstance(result, list) else [result]
@@ -300,12 +332,16 @@ class Plan:
 walking = locks.lock()
 
 
-def settle(node: Node) -> None:
+def settle(node: Node, owned: Any = None) -> None:
     """An evaluated node forgets its inputs, unless a derivative still wants to look at them, or whoever has it in
-    work, who does it then."""
+    work, who does it then.
+
+    Args:
+        owned: of the evaluation that gives it its values, if it has it in work.
+    """
     if state.recording:
         state.deferred.append(node)
-    elif not node.owner:
+    elif node.owner is owned or not node.owner:
         node.detach()
 
 
@@ -416,7 +452,7 @@ if core.native is not None:
     host_calls.use_runner(core.native.run_calls)
     core.native.connect_elements(*error_functions.COEFFICIENTS)
     loops.vector_bytes, loops.erf = core.native.vector_bytes(), core.native.erf_of
-    loops.erf_single = core.native.erf_of_single
+    loops.erf_single, loops.erfinv_single = core.native.erf_of_single, core.native.erfinv_of_single
     loops.fourier, loops.fourier_columns = core.native.fourier, core.native.fourier_columns
     loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows

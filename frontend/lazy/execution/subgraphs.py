@@ -11,7 +11,7 @@ from smelt.ir.settings import settings
 from smelt.runtime import Buffer, Device, Executable, LruCache, compile_module
 
 from ..build import build_module
-from ..graph import GraphFunction, Node, RecordedNode, Ref, inputs_of, snapshot, structure_key
+from ..graph import FunctionKey, GraphFunction, Node, RecordedNode, Ref, inputs_of, snapshot, structure_key
 from .kin import Kin
 from .programs import kept_program, program_in_background, program_of
 from .rolled import Rolled, rolled_with_key
@@ -27,10 +27,11 @@ class Subgraph(NamedTuple):
     """A piece of the graph as a function: what a program is made of and found by.
 
     Attributes:
+        key: what its programs are found by; `structure` is a part of it.
         kin: as of `rolled.Rolled`.
     """
 
-    key: Any
+    key: tuple[FunctionKey, str, bool, Any]
     inputs: list[Ref]
     body: Sequence[RecordedNode]
     outputs: list[Ref]
@@ -38,6 +39,11 @@ class Subgraph(NamedTuple):
 
     def function(self) -> GraphFunction:
         return GraphFunction("graph", self.inputs, (), list(self.body), self.outputs, self.key[0])
+
+    @property
+    def structure(self) -> Any:
+        """Its `structure_key`."""
+        return self.key[0].parts
 
     def values(self) -> list[Buffer]:
         return [n.values[i] for n, i in self.inputs]  # type: ignore[index]
@@ -87,7 +93,7 @@ def function_of(
 ) -> Subgraph:
     """Nodes as a piece. `structure`: its `structure_key`, if that is known."""
     inputs = inputs_of(body)
-    structure = structure or structure_key(inputs, body, outputs)
+    structure = FunctionKey(structure or structure_key(inputs, body, outputs))  # whose hash is worked out once
     return Subgraph((structure, device.name, small, settings.of_programs), inputs, body, outputs)
 
 

@@ -85,15 +85,16 @@ class Structure:
         runs: how often their program has been measured.
         ops_seconds, program_seconds: the least that one run took, each way.
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
-        share: the part of what a run takes that a program might save.
+        share: the part of what a run takes that a program might save; `own`: that which libraries do not take, whom a
+            program calls, too.
         asked: whether `compile` was asked for it.
         kin: what is known of graphs that differ from these in sizes alone.
         counted: what `measures` gave.
     """
 
     __slots__ = (
-        "asked", "can_wait", "counted", "kin", "looked", "ops_seconds", "pending", "program_seconds", "runs", "share",
-        "sizes", "spent",
+        "asked", "can_wait", "counted", "kin", "looked", "ops_seconds", "own", "pending", "program_seconds", "runs",
+        "share", "sizes", "spent",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -103,7 +104,7 @@ class Structure:
         self.looked = False
         self.ops_seconds = self.program_seconds = float("inf")
         self.runs = 0
-        self.sizes, self.share = "", 1.0
+        self.sizes, self.share, self.own = "", 1.0, 1.0
         self.asked = False
         self.counted: tuple[int, float] | None = None
         self.kin: Kin | None = None
@@ -122,8 +123,24 @@ class Structure:
     def measures(self, order: Sequence[Node | RecordedNode]) -> tuple[int, float]:
         """Ops to compile of a graph of this structure, and what they are expected to take one by one: counted once."""
         if self.counted is None:
-            self.counted = ops_to_compile(order, self.kin), op_by_op_seconds(order)
+            self.counts(order, ops_to_compile(order, self.kin), op_by_op_seconds(order))
+        assert self.counted is not None
         return self.counted
+
+    def counts(self, order: Sequence[Node | RecordedNode], ops: int, seconds: float) -> None:
+        """Note what `measures` gives of a graph."""
+        self.counted = ops, seconds
+        self.own = 1 - library_seconds(order) / seconds if seconds else 1.0
+        self.spent *= self.own
+
+    def adds(self, other: Structure) -> None:
+        """Add what is known of graphs of the same structure."""
+        if self.counted is None and other.counted is not None:
+            self.counted, self.own = other.counted, other.own
+            self.spent *= self.own
+        self.spent += other.spent * (1.0 if other.counted is not None else self.own)
+        self.ops_seconds = min(self.ops_seconds, other.ops_seconds)
+        self.kin = self.kin or other.kin
 
     def begins(self, limit: float, expected: float) -> bool:
         """Whether another process is to compile, from the run on that is expected to take so long.
@@ -162,7 +179,7 @@ class Structure:
                 return found
         ops, seconds = self.measures(order)
         limit, in_place = cost.seconds(ops), cost.in_place(ops)
-        expected = self.share * (self.ops_seconds if self.spent else seconds)
+        expected = self.share * self.own * (self.ops_seconds if self.spent else seconds)
         if not (self.looked or self.passes) and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
@@ -186,7 +203,7 @@ class Structure:
         pending = self.pending  # a thread that takes the program empties it
         if pending is not None:
             return not pending.ready()
-        expected = self.share * (self.ops_seconds if self.spent else seconds)
+        expected = self.share * self.own * (self.ops_seconds if self.spent else seconds)
         begins = self.begins(cost.seconds(ops), expected)
         looks = not (self.looked or self.passes) and self.spent + expected >= LOOK
         return not (begins or looks or self.spent + expected >= cost.in_place(ops))
@@ -194,7 +211,7 @@ class Structure:
     @property
     def reason(self) -> str:
         """Why there is a program, for `smelt.explain`."""
-        taken = f"its ops have taken {self.spent / self.share * 1e3:.0f} ms"
+        taken = f"its ops have taken {self.spent / (self.share * self.own) * 1e3:.0f} ms"
         why = taken if self.spent else "its ops would take longer"
         return f"{why}; {self.sizes}" if self.sizes else why
 
@@ -203,13 +220,18 @@ class Structure:
         """Whether the program has been slower than op by op."""
         return self.runs >= RUNS and self.ops_seconds < self.program_seconds
 
+    @property
+    def rests_on_program(self) -> bool:
+        """Whether the program is taken from now on, without being measured."""
+        return self.runs >= RUNS and not self.prefers_ops
+
     def run_ops(self, run: Callable[[], T]) -> T:
         if self.kin is not None and self.spent:
             self.kin.returned += 1
         start = time.thread_time()
         found = run()
         seconds = time.thread_time() - start
-        self.spent += seconds * self.share
+        self.spent += seconds * self.share * self.own
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
 
@@ -363,7 +385,7 @@ def op_by_op_seconds(order: Iterable[Node | RecordedNode]) -> float:
 
 def library_seconds(order: Iterable[Node | RecordedNode]) -> float:
     """What of that a BLAS takes, for a program as well."""
-    return _total(order, lambda node: _seconds(node) - OP if _is_product(node) else 0.0)
+    return _total(order, lambda node: _seconds(node) - OP if _is_of_library(node) else 0.0)
 
 
 def _total(order: Iterable[Node | RecordedNode], seconds: Callable[[Node | RecordedNode], float]) -> float:
@@ -385,6 +407,16 @@ def _total(order: Iterable[Node | RecordedNode], seconds: Callable[[Node | Recor
 
 def _is_product(node: Node | RecordedNode) -> bool:
     return isinstance(node.op, Contraction) and node.inputs[0][0].avals[node.inputs[0][1]].dtype.is_inexact
+
+
+def _is_of_library(node: Node | RecordedNode) -> bool:
+    """Whether a BLAS multiplies in place of kernels, too: what is no product of matrices, or of half precision, kernels
+    compute quicker than ops do."""
+    if not _is_product(node):
+        return False
+    operands = [n.avals[i] for n, i in node.inputs]
+    form = node.op.matmul_form(*operands, **node.attrs)  # type: ignore[attr-defined]
+    return form is not None and all(aval.dtype.itemsize >= 4 for aval in operands)
 
 
 def _seconds(node: Node | RecordedNode) -> float:

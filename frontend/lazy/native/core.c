@@ -79,6 +79,7 @@ static PyMethodDef functions[] = {
     {"arrange", arrange, METH_VARARGS, "See arranged.c."},
     {"erf_of", erf_of, METH_VARARGS, "See elements.c."},
     {"erf_of_single", erf_of_single, METH_VARARGS, "See elements.c."},
+    {"erfinv_of_single", erfinv_of_single, METH_VARARGS, "See elements.c."},
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},

@@ -99,6 +99,7 @@ SHARED PyObject *arrange(PyObject *module, PyObject *args);
 SHARED PyObject *connect_elements(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
+SHARED PyObject *erfinv_of_single(PyObject *module, PyObject *args);
 SHARED PyObject *shift_words(PyObject *module, PyObject *args);
 
 /* row_sums.c */

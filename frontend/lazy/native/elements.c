@@ -13,7 +13,7 @@ typedef struct {
     Py_ssize_t n;
 } Coefficients;
 
-static Coefficients small, large, single_small, single_large;
+static Coefficients small, large, single_small, single_large, inverse, inverse_far;
 static double first, last;
 
 static int take(PyObject *given, Coefficients *to)
@@ -32,10 +32,11 @@ static int take(PyObject *given, Coefficients *to)
 /* Take the coefficients of `error_functions`, and the ends of the interval of the second one in float64. */
 PyObject *connect_elements(PyObject *module, PyObject *args)
 {
-    PyObject *a, *b, *c, *d;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!dd:connect_elements", &PyTuple_Type, &a, &PyTuple_Type, &b, &PyTuple_Type, &c,
-                          &PyTuple_Type, &d, &first, &last) ||
-        take(a, &small) < 0 || take(b, &large) < 0 || take(c, &single_small) < 0 || take(d, &single_large) < 0)
+    PyObject *a, *b, *c, *d, *e, *f;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!dd:connect_elements", &PyTuple_Type, &a, &PyTuple_Type, &b, &PyTuple_Type,
+                          &c, &PyTuple_Type, &d, &PyTuple_Type, &e, &PyTuple_Type, &f, &first, &last) ||
+        take(a, &small) < 0 || take(b, &large) < 0 || take(c, &single_small) < 0 || take(d, &single_large) < 0 ||
+        take(e, &inverse) < 0 || take(f, &inverse_far) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -178,6 +179,63 @@ PyObject *erf_of_single(PyObject *module, PyObject *args)
     PyBuffer_Release(&result);
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "erf_of_single takes two arrays of one size");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* The inverse of erf of a block, given w = -log(1 - x²). */
+CLONES static void erfinv_single_block(const float *restrict x, const double *restrict w, float *restrict result)
+{
+    double argument[BLOCK], value[BLOCK], far[BLOCK];
+    int any_far = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        argument[i] = w[i] * 0.4 - 1;
+        any_far |= w[i] >= 5;
+    }
+    polynomial(&inverse, argument, value);
+    if (any_far) {
+        for (int i = 0; i < BLOCK; i++)
+            argument[i] = (sqrt(w[i] < 17 ? w[i] : 17) - 3.125) / 0.9;
+        polynomial(&inverse_far, argument, far);
+        for (int i = 0; i < BLOCK; i++) {
+            double of_far = w[i] < 17 ? far[i] : INFINITY;
+            value[i] = w[i] >= 5 ? of_far : value[i];
+        }
+    }
+    for (int i = 0; i < BLOCK; i++)
+        result[i] = (float)((double)x[i] * value[i]);
+}
+
+/* erfinv_of_single(x, w, result): all are contiguous, `w`, which is -log(1 - x²), of float64, the others of float32. */
+PyObject *erfinv_of_single(PyObject *module, PyObject *args)
+{
+    Py_buffer x, w, result;
+    if (!PyArg_ParseTuple(args, "y*y*w*:erfinv_of_single", &x, &w, &result))
+        return NULL;
+    Py_ssize_t n = x.len / (Py_ssize_t)sizeof(float);
+    int fits = result.len == x.len && w.len == n * (Py_ssize_t)sizeof(double);
+    if (fits) {
+        const float *given = x.buf;
+        const double *of_given = w.buf;
+        float *made = result.buf;
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < n; i += BLOCK) {
+            size_t count = (size_t)(n - i < BLOCK ? n - i : BLOCK);
+            float in[BLOCK] = {0}, out[BLOCK];
+            double by[BLOCK] = {0};
+            memcpy(in, given + i, count * sizeof(float));
+            memcpy(by, of_given + i, count * sizeof(double));
+            erfinv_single_block(in, by, out);
+            memcpy(made + i, out, count * sizeof(float));
+        }
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&x);
+    PyBuffer_Release(&w);
+    PyBuffer_Release(&result);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "erfinv_of_single takes three arrays of one size");
         return NULL;
     }
     Py_RETURN_NONE;

@@ -406,6 +406,9 @@ static PySequenceMethods plan_sequence = {.sq_length = (lenfunc)plan_length};
 
 static PyMethodDef plan_methods[] = {
     {"run", (PyCFunction)plan_run, METH_NOARGS, "Compute the nodes, and give those that are kept their values."},
+    {"claim", (PyCFunction)plan_claim, METH_O, "Take the nodes for an evaluation, if nobody has any of them."},
+    {"values", (PyCFunction)plan_values, METH_O, "The buffers of operands that have values."},
+    {"give", (PyCFunction)plan_give, METH_VARARGS, "Give the nodes that are kept these buffers."},
     {"order", (PyCFunction)plan_order, METH_NOARGS, "The nodes in order."},
     {"kept", (PyCFunction)plan_held, METH_NOARGS, "The nodes whose values are wanted after the run."},
     {"key", (PyCFunction)plan_key, METH_NOARGS, "Equal for plans of the same structure."},

@@ -39,5 +39,8 @@ static inline int is_owned(Node *node)
 
 /* steps.c */
 SHARED PyObject *plan_run(Plan *self, PyObject *unused);
+SHARED PyObject *plan_claim(Plan *self, PyObject *owned);
+SHARED PyObject *plan_values(Plan *self, PyObject *places);
+SHARED PyObject *plan_give(Plan *self, PyObject *args);
 
 #endif

@@ -126,18 +126,12 @@ static PyObject *values_of(Plan *self, PyObject *result, Py_ssize_t i)
     return found;
 }
 
-/* Give the nodes their values. */
-static int settle(Plan *self, PyObject **results)
+/* Give the nodes that are kept their values, lists of buffers; `owned` is that of the evaluation that has them in work,
+   or NULL. */
+static int settle(Plan *self, PyObject **results, PyObject *owned)
 {
     int fine = 1;
-    for (Py_ssize_t i = 0; fine && i < self->n; i++)
-        if (self->flags[i] & KEPT) {
-            PyObject *values = values_of(self, results[i], i);
-            Py_DECREF(results[i]);
-            results[i] = values;
-            fine = values != NULL;
-        }
-    PyObject *recording = fine ? PyObject_GetAttr(state, str_recording) : NULL, *deferred = NULL;
+    PyObject *recording = PyObject_GetAttr(state, str_recording), *deferred = NULL;
     if (recording == NULL)
         return -1;
     int records = PyObject_IsTrue(recording);
@@ -154,7 +148,7 @@ static int settle(Plan *self, PyObject **results)
         Py_XDECREF(before);
         if (records)
             fine = PyList_Append(deferred, (PyObject *)node) == 0;
-        else if (!is_owned(node))
+        else if (node->owner == owned || !is_owned(node))
             node_forget(node);
     }
     Py_XDECREF(deferred);
@@ -190,7 +184,76 @@ PyObject *plan_run(Plan *self, PyObject *unused)
                 Py_CLEAR(results[code]);
         }
     }
-    fine = fine && settle(self, results) == 0;
+    for (Py_ssize_t i = 0; fine && i < self->n; i++)
+        if (self->flags[i] & KEPT) {
+            PyObject *values = values_of(self, results[i], i);
+            Py_DECREF(results[i]);
+            results[i] = values;
+            fine = values != NULL;
+        }
+    fine = fine && settle(self, results, NULL) == 0;
+    for (Py_ssize_t i = 0; results != NULL && i < self->n; i++)
+        Py_XDECREF(results[i]);
+    PyMem_Free(results);
+    if (!fine)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *plan_claim(Plan *self, PyObject *owned)
+{
+    for (Py_ssize_t i = 0; i < self->n; i++)
+        if (IS_SET(self->nodes[i]->values) || is_owned(self->nodes[i]))
+            Py_RETURN_FALSE;
+    for (Py_ssize_t i = 0; i < self->n; i++) {
+        PyObject *before = self->nodes[i]->owner;
+        self->nodes[i]->owner = Py_NewRef(owned);
+        Py_XDECREF(before);
+    }
+    Py_RETURN_TRUE;
+}
+
+PyObject *plan_values(Plan *self, PyObject *places)
+{
+    if (!PyTuple_Check(places)) {
+        PyErr_SetString(PyExc_TypeError, "places come in a tuple");
+        return NULL;
+    }
+    PyObject *found = PyList_New(PyTuple_GET_SIZE(places));
+    for (Py_ssize_t i = 0; found != NULL && i < PyTuple_GET_SIZE(places); i++) {
+        Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
+        if (at < 0 || at >= self->n_codes || self->codes[at] >= 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_IndexError, "no operand that has a value");
+            Py_CLEAR(found);
+        }
+        else
+            PyList_SET_ITEM(found, i, Py_NewRef(self->leaves[~self->codes[at]]));
+    }
+    return found;
+}
+
+PyObject *plan_give(Plan *self, PyObject *args)
+{
+    PyObject *buffers, *owned;
+    if (!PyArg_ParseTuple(args, "O!O:give", &PyList_Type, &buffers, &owned))
+        return NULL;
+    PyObject **results = PyMem_Calloc(self->n, sizeof(PyObject *));
+    int fine = results != NULL;
+    if (!fine)
+        PyErr_NoMemory();
+    Py_ssize_t end = 0;
+    for (Py_ssize_t i = 0; fine && i < self->n; i++)
+        if (self->flags[i] & KEPT) {
+            Py_ssize_t begin = end;
+            end += PyTuple_GET_SIZE(self->nodes[i]->avals);
+            fine = (results[i] = PyList_GetSlice(buffers, begin, end)) != NULL;
+        }
+    if (fine && PyList_GET_SIZE(buffers) != end) {
+        PyErr_Format(PyExc_ValueError, "%zd values for %zd results", PyList_GET_SIZE(buffers), end);
+        fine = 0;
+    }
+    fine = fine && settle(self, results, owned) == 0;
     for (Py_ssize_t i = 0; results != NULL && i < self->n; i++)
         Py_XDECREF(results[i]);
     PyMem_Free(results);

@@ -22,8 +22,34 @@ def put_entries(
         fits: whether the second may take the place of the first; None if that has to be looked at inside.
         path: of the target in `root`. what: the entries are called.
     """
-    for holder, key, new in list(_replaced(target, source, strict, path, root, fits, what)):
+    found: list[tuple[Any, Any, Any]] = []
+    if not _note_fitting(target, source, fits, found):  # paths are for errors, and for what is passed over
+        found = list(_replaced(target, source, strict, path, root, fits, what))
+    for holder, key, new in found:
         holder[key] = new
+
+
+def _note_fitting(
+    target: Any, source: Any, fits: Callable[[Any, Any], bool | None], found: list[tuple[Any, Any, Any]]
+) -> bool:
+    """Add what `_replaced` gives for what all fits, or say that it does not."""
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(source, dict) and isinstance(target, dict):
+        if not source.keys() <= target.keys():
+            return False
+        pairs = source.items()
+    elif isinstance(source, (list, tuple)) and isinstance(target, list) and len(source) <= len(target):
+        pairs = enumerate(source)
+    else:
+        return False
+    for key, new in pairs:
+        old = target[key]
+        fit = fits(old, new)
+        if fit:
+            found.append((target, key, new))
+        elif fit is not None or not _note_fitting(old, new, fits, found):
+            return False
+    return True
 
 
 def _replaced(
