@@ -26,6 +26,7 @@ from smelt.ir.listing import listed
 
 from . import cuda, distributed, fast, linalg, metal, nn, optimizers, random, utils
 from .distributed import hosts
+from .functions.known_indices import Refusal
 from .lazy.printing import Layout
 from .nn import layers
 from .optimizers import schedulers
@@ -95,7 +96,8 @@ def install() -> None:
 
     From then on dtypes and arrays print themselves as MLX's do (``mlx.core.float32``), arrays are of the class
     ``mlx.core.array``, for whose name some programs ask, and ``mx.__version__``, which is ``smelt.__version__``, is
-    that of MLX whose names these are.
+    that of MLX whose names these are. An array with an index out of range, where MLX uses memory of something else, is
+    warned about, once for each line: the nearest element is read, and nothing is written.
 
     Raises:
         SettingError: MLX itself has been imported already.
@@ -121,7 +123,7 @@ def install() -> None:
     if known is None:
         sys.meta_path.append(_Finder())  # behind those of packages that are installed
     smelt.Dtype.module = "mlx.core"
-    Layout.of_mlx = True
+    Layout.of_mlx = Refusal.of_mlx = True
     for kind in _PUBLIC:
         kind.__module__ = "mlx.core"
     smelt.__version__ = _VERSION

@@ -10,9 +10,9 @@ Values of a group are *full*, with an element at each row and column, or *row* v
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
+from json import dumps, loads
 from typing import Any, NamedTuple
 
 from . import dtypes, mlir
@@ -142,7 +142,7 @@ class StridedGroup:
             return False
         taken = [[avals[slot].dtype.mlir, full] for slot, full in self.operands.items()]
         given = [[numbers[slot], self.levels[slot]] for slot in self.results]
-        self.text = json.dumps([VERSION, taken, steps, given], separators=(",", ":"))
+        self.text = dumps([VERSION, taken, steps, given], separators=(",", ":"))
         return True
 
 
@@ -269,7 +269,7 @@ class _Grouping:
 
 def module_of(text: str) -> Any:
     """The module of a kernel: of a group's text, completed by `with_layout`."""
-    version, taken, steps, given, layout = json.loads(text)
+    version, taken, steps, given, layout = loads(text)
     if version != VERSION:
         raise PlainError(f"a strided kernel of version {version}")
 
@@ -302,4 +302,4 @@ def module_of(text: str) -> Any:
 
 def with_layout(text: str, layout: str) -> str:
     """A group's text as that of a kernel for operands that lie in a row like this."""
-    return f"{text[:-1]},{json.dumps(layout)}]"
+    return f"{text[:-1]},{dumps(layout)}]"

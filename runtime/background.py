@@ -7,18 +7,21 @@ waits: `compile_in_background` hands a job over, and `Pending.ready` says whethe
 
 A worker that dies is started again. Where that happens repeatedly, or where programs of a device have no form as
 bytes, there is no background: `compile_in_background` returns None, and the caller compiles in place.
+
+What is called while programs run is bound when this is imported (`from json import loads`): tests of programs replace
+functions of Python's library (`mock.patch("json.loads")`), and messages are read whenever something is evaluated.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import select
 import subprocess
 import sys
 import time
+from json import dumps, loads
 from typing import Any
 
 from smelt.backends.device import Device
@@ -138,11 +141,11 @@ class _Worker:
         self._next += 1
         self._jobs[self._next] = pending
         job = {"id": self._next, "settings": {name: getattr(settings, name) for name in _SETTINGS}}
-        self._unsent += frame(json.dumps({**job, **pending._job}).encode())
+        self._unsent += frame(dumps({**job, **pending._job}).encode())
 
     def _start(self) -> None:
         """A new process. It gets the paths of this one, and neither its terminal's signals nor its folder."""
-        paths = json.dumps([path for path in sys.path if isinstance(path, str)])
+        paths = dumps([path for path in sys.path if isinstance(path, str)])
         flags = ["-I"] + (["-B"] if sys.dont_write_bytecode else [])
         command = [sys.executable, *flags, "-c", _START, str(os.getpid()), paths]
         errors = None if logs_compiles(settings) else subprocess.DEVNULL
@@ -197,7 +200,7 @@ class _Worker:
         while (message := taken(self._received)) is not None:
             about, _, content = message.partition(b"\n")
             self.deaths = 0
-            found = json.loads(about)
+            found = loads(about)
             self._jobs.pop(found["id"])._end(content, found["seconds"], found["worked"])
         return True
 

@@ -80,7 +80,7 @@ class DiskCache:
             found = os.fstat(number)
             if not _is_trusted(found) or not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
                 return None
-            with open(number, "rb", closefd=False) as file:
+            with os.fdopen(number, "rb", closefd=False) as file:
                 data = file.read(found.st_size)  # as many bytes are allocated before the first is read
         except (OSError, MemoryError):
             return None
@@ -125,7 +125,7 @@ class DiskCache:
     @staticmethod
     def _write(folder: int, temporary: str, key: str, content: bytes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+        with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
             file.write(_HEADER.pack(MARK, _checksum(key, content), len(content)))
             file.write(content)
         os.rename(temporary, key + SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)

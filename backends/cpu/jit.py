@@ -77,8 +77,7 @@ def object_of(engine: Any, function: str) -> bytes | None:
     engine.raw_lookup(function)  # makes the code
     with _file() as path:
         engine.dump_to_object_file(path)
-        with open(path, "rb") as file:
-            return file.read() or None
+        return Path(path).read_bytes() or None
 
 
 @contextlib.contextmanager

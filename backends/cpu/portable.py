@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import json
 import os
 import platform
+from json import dumps, loads
+from pathlib import Path
 
 from smelt.ir import profiling
 from smelt.ir.host_threads import processors
@@ -47,7 +48,7 @@ class CpuPortable:
         if program.object is None and program.description.has_code:
             return None
         try:
-            text = json.dumps(program.description.to_json(), separators=(",", ":")).encode()
+            text = dumps(program.description.to_json(), separators=(",", ":")).encode()
         except PlainError:
             return None
         content = len(text).to_bytes(8, "little") + text + (program.object or b"")
@@ -61,7 +62,7 @@ class CpuPortable:
         """What the executable runs that `load` gives. Raises DescriptionError."""
         size = int.from_bytes(content[:8], "little")
         try:
-            found = json.loads(content[8 : 8 + size])
+            found = loads(content[8 : 8 + size])
         except (ValueError, RecursionError) as error:
             raise DescriptionError(f"this describes no program: {error}") from None
         description = ProgramDescription.of_json(found)
@@ -75,8 +76,7 @@ class CpuPortable:
 def _processor() -> str:
     """The kind of the processor, and what it can do."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            first = file.read().partition("\n\n")[0]
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
     except OSError:
         return repr(platform.uname())
     lines = [line.partition(":") for line in first.splitlines()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,9 +16,10 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import MAX_NDIM
-from smelt.ir.errors import IndexOutOfRangeError, at_user_line
+from smelt.ir.errors import IndexOutOfRangeError, at_user_line, user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
+from smelt.ir.settings import settings
 
 from ..lazy.arrays import array, as_array
 from ..lazy.graph import Node
@@ -75,14 +77,34 @@ def check_known(index: array, axis: int, x: array) -> None:
     extent = x.aval.shape[axis]
     found = outside(index, extent, -extent)
     if found is not None:
-        raise out_of_range(found, axis, x)
+        refuse(_out_of_range(found, axis, x))
+
+
+class Refusal:
+    """What is done about entries out of range, in all threads. Attributes: of_mlx: each line is warned about, once."""
+
+    of_mlx = False
+    warned: set[Any] = set()
+
+
+def refuse(message: str) -> None:
+    """Raise, for an entry that is there and out of range; in programs written for MLX, which reads on, only warn."""
+    if not Refusal.of_mlx or settings.check:
+        raise IndexOutOfRangeError(at_user_line(message))
+    line = user_line()
+    if line in Refusal.warned:
+        return
+    Refusal.warned.add(line)
+    message += "; MLX uses other memory; here the nearest element is read, and nothing written"
+    warnings.warn_explicit(at_user_line(message), UserWarning, *((line.file, line.line) if line else ("smelt", 0)))
 
 
 def out_of_range(i: int, axis: int, x: array) -> IndexOutOfRangeError:
-    extent = x.aval.shape[axis]
-    return IndexOutOfRangeError(
-        at_user_line(f"smelt: index {i} is out of range for axis {axis} with {extent} elements; {x.aval}")
-    )
+    return IndexOutOfRangeError(at_user_line(_out_of_range(i, axis, x)))
+
+
+def _out_of_range(i: int, axis: int, x: array) -> str:
+    return f"smelt: index {i} is out of range for axis {axis} with {x.aval.shape[axis]} elements; {x.aval}"
 
 
 def check_entries(x: array, entries: tuple[Any, ...]) -> None:
@@ -141,6 +163,6 @@ def check_along(default: int | None, place: int) -> Callable[[tuple, dict[str, A
         if isinstance(axis, int) and -len(shape) <= axis < len(shape):
             extent = shape[axis]
             if (found := outside(index, extent, -extent)) is not None:
-                raise out_of_range(found, axis % len(shape), to_shape(as_array(x), shape))
+                refuse(_out_of_range(found, axis % len(shape), to_shape(as_array(x), shape)))
 
     return check

@@ -13,7 +13,7 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .index_functions import take
-from .known_indices import outside
+from .known_indices import outside, refuse
 from .linear import matmul
 from .shaping import reshape
 
@@ -33,8 +33,7 @@ def check_chosen(name: str, place: int) -> Callable[[tuple, dict[str, Any]], Non
             if isinstance(at, array) and isinstance(x, array) and at.aval.dtype.is_integer:
                 count = math.prod(x.aval.shape[:-2])
                 if count and (bad := outside(at, count, -count)) is not None:
-                    message = f"smelt.{name}: {which} has {bad}, of {count} matrices; {x.aval}"
-                    raise IndexOutOfRangeError(at_user_line(message))
+                    refuse(f"smelt.{name}: {which} has {bad}, of {count} matrices; {x.aval}")
 
     return check
 

@@ -22,7 +22,7 @@ from ..lazy.streams import check_stream
 from .arithmetic import add, floor_divide, multiply, remainder
 from .indexing import holds_array, host_array
 from .joining import are_cuts, check_pieces, concatenate, split, unstack
-from .known_indices import outside
+from .known_indices import outside, refuse
 
 __all__ = [
     "array_split", "column_stack", "dsplit", "dstack", "hsplit", "hstack", "ravel", "ravel_multi_index",
@@ -236,7 +236,7 @@ def _positions(name: str, a: ArrayLike, extents: Sequence[int]) -> array:
 def _in_range(name: str, given: Any, extent: int, what: str) -> None:
     """Check indices whose values are known: numbers, lists, arrays that are computed."""
     if isinstance(given, array) and (bad := outside(given, extent, 0)) is not None:
-        raise IndexOutOfRangeError(at_user_line(f"smelt.{name}: {bad} is not within {what}"))
+        refuse(f"smelt.{name}: {bad} is not within {what}")
     if isinstance(given, (int, list, tuple, np.ndarray)) and not holds_array([given]):
         host = host_array(given)
         if host.size and not (host.min() >= 0 and host.max() < extent):

@@ -8,8 +8,8 @@ their own, since a graph is the same wherever it is written.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from json import dumps, loads
 from typing import Any
 
 from smelt.ir.control import COND, SCAN, WHILE
@@ -44,7 +44,7 @@ class WrittenGraph:
         for where in {where for places in self._places for where in places if where is not None}:
             code, at = where
             lines[where] = [code.co_filename, line_of(code, at)]
-        return self.text + "\n" + json.dumps([[lines[where] for where in places] for places in self._places])
+        return self.text + "\n" + dumps([[lines[where] for where in places] for places in self._places])
 
 
 def write_graph(
@@ -56,7 +56,7 @@ def write_graph(
         writer.function("main", parameters, body, outputs, names, {})
     except PlainError:
         return None
-    text = json.dumps([VERSION, writer.functions], separators=(",", ":"))
+    text = dumps([VERSION, writer.functions], separators=(",", ":"))
     return WrittenGraph(text, writer.bodies)
 
 
@@ -127,10 +127,10 @@ def read_graph(text: str) -> tuple[GraphFunction, Sequence[str | None]]:
             `write_graph` has not written.
     """
     first, _, second = text.partition("\n")
-    version, written = json.loads(first)
+    version, written = loads(first)
     if version != VERSION:
         raise PlainError(f"a graph of version {version}")
-    lines = json.loads(second) if second else [[None] * len(f["nodes"]) for f in written]
+    lines = loads(second) if second else [[None] * len(f["nodes"]) for f in written]
     functions: list[GraphFunction] = []
     for f, places in zip(written, lines):
         functions.append(_read_function(f, places, functions))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.functions.known_indices import Refusal
 from smelt.lazy.printing import Layout
 
 PROGRAM = """
@@ -170,6 +173,7 @@ def test_every_module_stands_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smelt.Dtype, "module", smelt.Dtype.module)  # as it is afterwards
     monkeypatch.setattr(smelt, "__version__", smelt.__version__)
     monkeypatch.setattr(Layout, "of_mlx", Layout.of_mlx)
+    monkeypatch.setattr(Refusal, "of_mlx", Refusal.of_mlx)
     viewed = smelt.zeros(2)
     view = np.asarray(viewed)
     kinds = (type(smelt.zeros(2)), type(viewed), type(smelt.float32))
@@ -306,3 +310,63 @@ array([[1.5, 10],
        [1.5, 10],
        [1.5, 10]], dtype=bfloat16)
 """
+
+
+
+#: Expressions with an index out of range, and their values: the nearest element is read, and nothing is written.
+OUTSIDE = {
+    "x[at]": [[1, 2], [3, 4]],
+    "x[mx.array([-5, 1])]": [[1, 2], [3, 4]],
+    "put(mx.array(x))": [[9, 9], [3, 4]],
+    "mx.take(x, at, axis=1)": [[1, 2], [3, 4]],
+    "mx.take_along_axis(x, at[:, None], axis=1)": [[1], [4]],
+    "x.at[at].add(5.0)": [[6, 7], [3, 4]],
+    "mx.put_along_axis(x, at[:, None], mx.array(8.0), axis=1)": [[8, 2], [3, 4]],
+    "model(at)": [[1, 2], [3, 4]],
+    "nn.losses.nll_loss(x, at)": [-1, -4],
+    "mx.gather_mm(x[:, None], mx.stack([x, 2 * x]), rhs_indices=at)[:, 0]": [[7, 10], [30, 44]],
+    "mx.grad(lambda x: x[at].sum())(x)": [[1, 1], [1, 1]],
+}
+PRINTING = """
+import os, sys, warnings
+import mlx.core as mx, mlx.nn as nn
+
+x = mx.array([[1.0, 2.0], [3.0, 4.0]])
+at = mx.array([0, 7])
+model = nn.Sequential(nn.Embedding(2, 2))
+model.layers[0].weight = x
+
+def put(y):
+    y[at] = 9.0
+    return y
+
+def said(f):
+    try:
+        return f().tolist()
+    except IndexError:
+        return "IndexError"
+
+for f in (
+    CASES
+):
+    with warnings.catch_warnings(record=True) as seen:
+        found = said(f)
+        assert said(f) == found
+    print([found, [(os.path.basename(w.filename), w.lineno == f.__code__.co_firstlineno) for w in seen]])
+print(said(lambda: x[3]))
+"""
+
+
+def test_arrays_with_indices_out_of_range_warn_once_a_line(tmp_path: Path) -> None:
+    """As MLX's programs go on; sizes of small models in their tests often have no room for their tokens."""
+    program = tmp_path / "train.py"
+    cases = "\n".join(f"    lambda: {case}," for case in OUTSIDE)
+    program.write_text(PRINTING.replace("    CASES", cases))
+    *lines, number = _run(str(program)).splitlines()
+    assert number == "IndexError"
+    for line, (case, value) in zip(lines, OUTSIDE.items(), strict=True):
+        found, warned = ast.literal_eval(line)
+        assert found == value and len(warned) == 1 and warned[0][0] == "train.py", (case, line)
+        assert warned[0][1] or case.startswith("put"), case  # where the index stands
+    checked = _run(str(program), env={**os.environ, "SMELT_CHECK": "1"}).splitlines()
+    assert [line.startswith("['IndexError', []]") for line in checked[:-1]] == [True] * len(OUTSIDE)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -66,6 +67,20 @@ def test_a_program_comes_back(worker: Any) -> None:
     assert worker.starts == 1 or worker.process.poll() is None
     third = started(lambda x: x - 2)
     assert background.wait_for_all(SECONDS) and third.ready() and not background.wait_for_all(SECONDS)
+
+
+def test_functions_of_the_library_that_a_program_replaces(worker: Any) -> None:
+    """Tests of programs do so (`mock.patch("json.loads")`), and evaluate arrays meanwhile."""
+    json = mock.patch.multiple("json", loads=mock.Mock(return_value={}), dumps=mock.Mock(return_value=""))
+    with json, mock.patch("builtins.open", side_effect=AssertionError):
+        pending = started(lambda x: smelt.cumsum(x * 3.25) - 2)
+        np.testing.assert_allclose(values(pending), np.cumsum(X * 3.25) - 2)
+        slope = smelt.compile(smelt.grad(lambda x: (smelt.sin(x) * x * 3.25).sum()))
+        for host in (X, X + 1):
+            np.testing.assert_allclose(
+                np.array(slope(smelt.array(host))), 3.25 * (np.sin(host) + host * np.cos(host)), rtol=1e-5
+            )
+            background.wait_for_all(SECONDS)
 
 
 def test_several_workers_where_there_is_much_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ def test_memory_for_an_entry_is_that_of_the_entry(
     def out_of_memory(*_: Any, **__: Any) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr("smelt.runtime.disk.open", out_of_memory, raising=False)
+    monkeypatch.setattr("smelt.runtime.disk.os.fdopen", out_of_memory)
     assert cache.get("key") is None and the_file(folder).exists() and not cache.damaged
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Mapping, Sequence
+from json import dumps
 from typing import Any, NamedTuple
 
 from smelt.backends.strided import Laid, merged
@@ -166,7 +166,7 @@ def _product_text(dtype: DType) -> str:
 
 def _text(operands: Sequence[DType], steps: Sequence[Any], given: int, full: bool) -> str:
     taken = [[dtype.mlir, True] for dtype in operands]
-    return json.dumps([VERSION, taken, steps, [[given, full]]], separators=(",", ":"))
+    return dumps([VERSION, taken, steps, [[given, full]]], separators=(",", ":"))
 
 
 def scatter_text(dtypes: Sequence[DType]) -> str:
