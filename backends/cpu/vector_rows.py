@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
+from smelt.backends.lowering import Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, make_plan
 from smelt.backends.recompute import Kept, cost_of, is_reduced, values_to_keep
 from smelt.ir import mlir
@@ -37,21 +37,24 @@ from .loops import Split
 from .panels import stages_of
 from .rows import SCRATCH_BYTES, RowKernel, is_line
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import LINE_BYTES, copy_out, follows, is_large
+from .streaming import LINE_BYTES, copy_out, follows, is_large, prefetch
 from .vectors import Lane
 
 #: Elements of a row, at least and at most: LLVM reads shorter ones side by side by itself, and puts the lanes of longer
-#: ones together in little time, and sooner where they are bools.
-SHORTEST, LONGEST, LONGEST_BOOLS = 8, 255, 54
-#: Additions for an element of longer rows, of 4 bytes or more, at most, that LLVM's loops do as well where sums are
-#: followed by results as long as the rows, and how long the rows then are at most.
-CHEAP, LONGEST_CHEAP = 3.0, 32
+#: ones together in little time.
+SHORTEST, LONGEST = 8, 255
+#: The same, at most, where LLVM's loops over longer rows are as quick: of bools; of numbers of 4 bytes or more whose
+#: sums take a few additions for an element, and with results that are as long as the rows; and of such numbers that
+#: come from memory and are read more than once, for which small blocks are needed.
+LONGEST_BOOLS, LONGEST_CHEAP, LONGEST_RESULTS, LONGEST_LARGE = 54, 54, 32, 64
+#: Additions for an element that are few.
+CHEAP = 3.0
 #: Lanes of a vector, at most.
 LANES = 64
 #: Numbers that are computed at once where there are enough; what others may do that are computed for nothing.
 WIDTH, IDLE, RESULTS = 16, 6.0, 2
 #: Elements of a block, and how many rows it has at most.
-BLOCK, MOST_ROWS = 4096, 128
+BLOCK, MOST_ROWS = 1024, 128
 #: Additions of straight code for a row, at most, each counted as often as vectors are computed.
 MOST_INSTRUCTIONS = 512
 #: Arrays of fewer elements are not worth more code.
@@ -127,13 +130,23 @@ def _is_suitable(plan: Plan, inner: Fused, lanes: int, idle: float) -> bool:
         follow.append(v)
     roots = [op.operands[0] for op in plan.reductions] + [v for v, _ in full]
     vectors, work = -(-inner.extent // lanes), sum(cost_of(v) + 1 for v in roots)
-    sums = not any(op.op.kind == "arg_reduction" or op.op.idempotent for op in plan.reductions)
-    if full and sums and work <= CHEAP and min(v.dtype.size for v in follow) >= 4 and inner.extent > LONGEST_CHEAP:
-        return False
-    if inner.extent > LONGEST_BOOLS and all(op.results[0].dtype.kind == "b" for op in plan.reductions):
+    if inner.extent > _longest(plan, min(v.dtype.size for v in follow) if follow else 0, work, bool(full)):
         return False
     few = (vectors * WIDTH / inner.extent - 1) * work <= (RESULTS * idle if full else idle)
     return bool(follow) and few and vectors * work <= MOST_INSTRUCTIONS
+
+
+def _longest(plan: Plan, size: int, work: float, returns_rows: bool) -> int:
+    """Elements of a row, at most, whose narrowest have `size` bytes."""
+    if all(op.results[0].dtype.kind == "b" for op in plan.reductions):
+        return LONGEST_BOOLS
+    if size < 4:
+        return LONGEST
+    sums = not any(op.op.kind == "arg_reduction" or op.op.idempotent for op in plan.reductions)
+    if sums and work <= CHEAP:
+        return LONGEST_RESULTS if returns_rows else LONGEST_CHEAP
+    large = any(is_large(v.aval) for v, _ in plan.loads)
+    return LONGEST_LARGE if large and len(stages_of(plan)) > 1 else LONGEST
 
 
 class _Block(RowKernel):
@@ -150,10 +163,17 @@ class _Block(RowKernel):
         self.rows, self.inner, self.lanes, self.length = lane, inner, lanes, inner.extent
         self.count = rows
         super().__init__(k, plan, outputs, None, rows)
+        self.reads = [
+            read for read in self._reads_of_next_row()
+            if is_large(read.memory.aval) and follows(linearize(read.place, read.memory.aval.shape), inner)
+        ]  # fmt: skip
         #: partial results of as many rows as there are lanes, and results of all rows
         self.parts = {a.result: [k.scratch(lanes * lanes, dtype) for dtype in a.state] for a in self.accumulators}
         self.found = {a.result: k.scratch(rows, a.state[-1]) for a in self.accumulators}
-        self.plain = {id(m): k.scratch(rows * self.length, m.aval.dtype) for v, m in self.full if self._streams(v, m)}
+        streamed = [m for v, m in self.full if self._streams(v, m)]
+        #: results that go past the caches: at once where each vector is a line of memory, others by way of L1
+        self.past = {id(m) for m in streamed if lanes * m.aval.dtype.size == LINE_BYTES and not inner.extent % lanes}
+        self.plain = {id(m): k.scratch(rows * inner.extent, m.aval.dtype) for m in streamed if id(m) not in self.past}
 
     def _keep_expensive(self) -> list[tuple[Kept, Memory]]:
         found, room = [], SCRATCH_BYTES
@@ -189,17 +209,21 @@ class _Block(RowKernel):
         self.emit_kept()
 
     def _vector_stage(self, accumulators: Sequence[Accumulator], outputs: Sequence[tuple[Value, Memory]]) -> None:
-        k, lanes = self.k, self.lanes
-        assert self.first is not None
+        k, lanes, first = self.k, self.lanes, self.first
+        assert first is not None
+
+        def alone() -> None:
+            self._row(self.lane_offset(), accumulators, outputs)
+
         if not accumulators:
-            self.each_lane(lambda: self._row(self.lane_offset(), accumulators, outputs) and None)
+            self.each_lane(alone)
             return
 
         def group(offset: Scalar) -> None:
-            start = self.first + offset
+            start = first + offset
 
             def row(at: Scalar) -> None:
-                states = self._row(at - self.first, accumulators, outputs)
+                states = self._row(at - first, accumulators, outputs)
                 with k.vectors(lanes):
                     for a, state in zip(accumulators, states):
                         for memory, x in zip(self.parts[a.result], state):
@@ -218,6 +242,8 @@ class _Block(RowKernel):
         """Results of a row of the block, and the states of its accumulators, lane by lane."""
         k, lanes, length = self.k, self.lanes, self.length
         states: list[list[Scalar]] = []
+        if self.stage and self.stage == self.stages()[-1][0]:
+            self._fetch_next_block()
         for at in range(0, length, lanes):
             if not accumulators:  # what is left may be written in a narrower vector
                 lanes = min(lanes, 1 << (length - at - 1).bit_length())
@@ -236,8 +262,17 @@ class _Block(RowKernel):
                     if plain is not None:
                         self._store(x, plain, place)
                     else:
-                        self._store(x, memory, k.index(linearize(self.plan.places[v], memory.aval.shape)) + start)
+                        offset = k.index(linearize(self.plan.places[v], memory.aval.shape)) + start
+                        self._store(x, memory, offset, id(memory) in self.past)
         return states
+
+    def _fetch_next_block(self) -> None:
+        """Ask for the row of the next block that is where this one is in its own."""
+        k = self.k
+        with k.at_position(self.inner, k.const(0, INDEX)):
+            for read in self.reads:
+                offset = k.index(linearize(read.place, read.memory.aval.shape))
+                prefetch(k, read.memory, offset, self.count * (read.ahead or 0), self.length)
 
     def _none(self) -> list[list[Scalar]]:
         return [[]] * len(self.accumulators)
@@ -275,8 +310,8 @@ class _Block(RowKernel):
     def _chosen(self, x: Scalar, y: Scalar, which: Sequence[int]) -> Scalar:
         return Scalar(self.k, self.k.shuffled(x.mlir, y.mlir, which), x.dtype)
 
-    def _store(self, x: Scalar, memory: Memory, offset: Scalar) -> None:
-        self.k.store_stored(self.k.to_storage(x, memory.aval.dtype), memory, offset)
+    def _store(self, x: Scalar, memory: Memory, offset: Scalar, past: bool = False) -> None:
+        self.k.store_stored(self.k.to_storage(x, memory.aval.dtype), memory, offset, past)
 
     def _load(self, memory: Memory, offset: Scalar) -> Scalar:
         k, dtype = self.k, memory.aval.dtype

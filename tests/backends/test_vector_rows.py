@@ -12,7 +12,9 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import streaming, vector_rows
+from smelt.backends.cpu import build, streaming, vector_rows
+
+from ..compose.kernels import Way, problems
 
 
 def _softmax(x: Any, of: Any = np) -> Any:
@@ -62,8 +64,8 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However small arrays are, checked for places outside of them."""
     monkeypatch.setattr(vector_rows, "FEWEST", 0)
     monkeypatch.setattr(vector_rows, "SHORTEST", 2)
-    monkeypatch.setattr(vector_rows, "LONGEST_BOOLS", 256)
-    monkeypatch.setattr(vector_rows, "LONGEST_CHEAP", 256)
+    for name in ("LONGEST_BOOLS", "LONGEST_CHEAP", "LONGEST_RESULTS", "LONGEST_LARGE"):
+        monkeypatch.setattr(vector_rows, name, vector_rows.LONGEST)
     monkeypatch.setattr(vector_rows, "IDLE", math.inf)
     monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
     monkeypatch.setattr(buffer, "SMALL", 0)
@@ -121,15 +123,13 @@ def test_dtypes(name: str, dtype: str, length: int) -> None:
     assert "_vectors" in text
 
 
-def test_zeros_keep_their_signs() -> None:
-    """As extrema of rows have them that are computed one by one."""
+def test_zero_is_more_than_its_negative() -> None:
+    """Wherever in a row it is."""
     x = np.full((ROWS, 19), -0.0, np.float32)
-    x[::2, 5] = 0.0
-    for f in (lambda x: x.max(-1), lambda x: x.min(-1)):
-        with smelt.ir.settings.override(tier="ops"):
-            wanted = np.asarray(f(smelt.array(x)))
-        found = np.asarray(smelt.compile(f)(smelt.array(x)))
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    x[np.arange(0, ROWS, 2), np.arange(0, ROWS, 2) % 19] = 0.0
+    largest, smallest = smelt.compile(lambda x: (x.max(-1), (-x).min(-1)))(smelt.array(x))
+    np.testing.assert_array_equal(np.signbit(np.asarray(largest)), np.arange(ROWS) % 2 == 1)
+    np.testing.assert_array_equal(np.signbit(np.asarray(smallest)), np.arange(ROWS) % 2 == 0)
 
 
 @pytest.mark.parametrize("name", ["softmax", "places", "squares"])
@@ -184,3 +184,19 @@ def test_large_arrays_leave_past_the_caches() -> None:
     np.testing.assert_allclose(np.asarray(f(x)), _layer_norm(values.astype(np.float64)), rtol=1e-4, atol=1e-4)
     text = f.trace(x).lower().compile().as_text("kernel")
     assert "_vectors" in text and "nontemporal" in text
+
+
+@pytest.mark.parametrize("first", [0, 40, 80])
+def test_random_graphs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of random graphs, however few: each forty have some."""
+    monkeypatch.setattr(vector_rows, "MOST_ROWS", 1)
+    found: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        found.append(vector_rows.build_vector_rows(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(build, "build_vector_rows", counted)
+    way = Way(checked=True)
+    assert not problems(way.graphs(range(first, first + 40)), way)
+    assert any(found)
