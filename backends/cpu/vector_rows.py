@@ -48,7 +48,7 @@ SHORTEST, LONGEST = 8, 255
 #: come from memory and are read more than once, for which small blocks are needed.
 LONGEST_BOOLS, LONGEST_CHEAP, LONGEST_RESULTS, LONGEST_LARGE = 54, 54, 32, 64
 #: Additions for an element that are few.
-CHEAP = 3.0
+CHEAP = 4.0
 #: Lanes of a vector, at most.
 LANES = 64
 #: Numbers that are computed at once where there are enough; what others may do that are computed for nothing.
@@ -216,7 +216,8 @@ class _Block(RowKernel):
             self._row(self.lane_offset(), accumulators, outputs)
 
         if not accumulators:
-            self.each_lane(alone)
+            with k.rolled():
+                self.each_lane(alone)
             return
 
         def group(offset: Scalar) -> None:
@@ -229,7 +230,8 @@ class _Block(RowKernel):
                         for memory, x in zip(self.parts[a.result], state):
                             self._store(x, memory, (at - start) * lanes)
 
-            k.loop(self.rows, start, start + lanes, row)
+            with k.rolled():
+                k.loop(self.rows, start, start + lanes, row)
             with k.vectors(lanes):
                 for a in accumulators:
                     self._store(self._across(a)[-1], self.found[a.result], offset)
