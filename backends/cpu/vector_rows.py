@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -47,8 +48,8 @@ SHORTEST, LONGEST = 8, 255
 #: sums take a few additions for an element, and with results that are as long as the rows; and of such numbers that
 #: come from memory and are read more than once, for which small blocks are needed.
 LONGEST_BOOLS, LONGEST_CHEAP, LONGEST_RESULTS, LONGEST_LARGE = 54, 54, 32, 64
-#: Additions for an element that are few.
-CHEAP = 4.0
+#: Additions for an element that are few, and with such results, for which numbers of rows are divided.
+CHEAP, CHEAP_RESULTS = 4.0, 8.0
 #: Lanes of a vector, at most.
 LANES = 64
 #: Numbers that are computed at once where there are enough; what others may do that are computed for nothing.
@@ -57,6 +58,8 @@ WIDTH, IDLE, RESULTS = 16, 6.0, 2
 BLOCK, MOST_ROWS = 1024, 128
 #: Additions of straight code for a row, at most, each counted as often as vectors are computed.
 MOST_INSTRUCTIONS = 512
+#: Rows of more vectors are gone over one by one.
+MOST_UNROLLED = 2
 #: Arrays of fewer elements are not worth more code.
 FEWEST = 1 << 14
 
@@ -143,7 +146,7 @@ def _longest(plan: Plan, size: int, work: float, returns_rows: bool) -> int:
     if size < 4:
         return LONGEST
     sums = not any(op.op.kind == "arg_reduction" or op.op.idempotent for op in plan.reductions)
-    if sums and work <= CHEAP:
+    if sums and work <= (CHEAP_RESULTS if returns_rows else CHEAP):
         return LONGEST_RESULTS if returns_rows else LONGEST_CHEAP
     large = any(is_large(v.aval) for v, _ in plan.loads)
     return LONGEST_LARGE if large and len(stages_of(plan)) > 1 else LONGEST
@@ -216,7 +219,7 @@ class _Block(RowKernel):
             self._row(self.lane_offset(), accumulators, outputs)
 
         if not accumulators:
-            with k.rolled():
+            with self._loop():
                 self.each_lane(alone)
             return
 
@@ -230,13 +233,17 @@ class _Block(RowKernel):
                         for memory, x in zip(self.parts[a.result], state):
                             self._store(x, memory, (at - start) * lanes)
 
-            with k.rolled():
+            with self._loop():
                 k.loop(self.rows, start, start + lanes, row)
             with k.vectors(lanes):
                 for a in accumulators:
                     self._store(self._across(a)[-1], self.found[a.result], offset)
 
         k.loop(None, k.const(0, INDEX), k.const(self.count, INDEX), group, step=lanes)
+
+    def _loop(self) -> AbstractContextManager[None]:
+        """Of a loop over rows: it is rolled where each of them takes some vectors."""
+        return self.k.rolled() if self.length > MOST_UNROLLED * self.lanes else nullcontext()
 
     def _row(
         self, number: Scalar, accumulators: Sequence[Accumulator], outputs: Sequence[tuple[Value, Memory]]
