@@ -78,6 +78,17 @@ class Accumulator:
             return self._seen(k, state, later)
         return [self.op.rules(Reduction).combine(k, state[0], later[0])]
 
+    def merge_unordered(
+        self, k: FusionKernel, state: Sequence[Scalar], other: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """Two partial results into one, of elements in any order."""
+        if not self.is_arg:
+            return self.merge(k, state, other)
+        (best, at), (x, i) = state, other
+        before = at <= i
+        earlier = [k.select(before, best, x), k.select(before, at, i)]
+        return self._seen(k, earlier, [k.select(before, x, best), k.select(before, i, at)])
+
     def _seen(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         (best, at), (x, i) = state, later
         return list(self.op.rules(ArgReduction).step(k, best, at, x, i))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from smelt.ir import mlir
 from smelt.ir.builder import Function
 from smelt.ir.errors import SmeltError
@@ -18,6 +20,7 @@ from .reductions import build_row, build_split
 from .schedules import ScheduledKernel
 from .sequences import build_scan, build_scatter
 from .short_rows import build_short_rows
+from .vector_rows import build_vector_rows
 
 
 def build(module: KernelModule, body: Function, end: int | None = None) -> tuple[str, list[ScheduledKernel]]:
@@ -52,8 +55,10 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
             return schedule, [panels]
         if merging is not None:
             return schedule, [merging.build(module, f"{body.name}_merged")]
-        short = build_short_rows(module, f"{body.name}_short", body, kept)
-        return schedule, [short or build_row(module, body.name, body, kept)]
+        found = build_vector_rows(module, f"{body.name}_vectors", body, kept)
+        found = found or build_short_rows(module, f"{body.name}_short", body, kept)
+        found = found or build_vector_rows(module, f"{body.name}_vectors", body, kept, math.inf)
+        return schedule, [found or build_row(module, body.name, body, kept)]
     if schedule == "split":
         return schedule, build_split(module, body.name, body, kept, chunks)
     raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu import followed_rows, reductions
+from smelt.backends.cpu import followed_rows, reductions, vector_rows
 from smelt.ir.settings import override
 
 #: Of x[i, None, :] and y[None, j, :].
@@ -34,6 +34,7 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             super().__init__(*arguments)
             found.append(1)
 
+    monkeypatch.setattr(vector_rows, "LONGEST", 0)
     monkeypatch.setattr(reductions, "FollowedRowKernel", Counted)
     return found
 

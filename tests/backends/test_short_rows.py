@@ -11,7 +11,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import short_rows, streaming
+from smelt.backends.cpu import short_rows, streaming, vector_rows
 
 
 def _softmax(x: Any, of: Any = np) -> Any:
@@ -48,6 +48,7 @@ ROWS = 1038
 @pytest.fixture(autouse=True)
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However small arrays are, checked for places outside of them."""
+    monkeypatch.setattr(vector_rows, "LONGEST", 0)
     monkeypatch.setattr(short_rows, "FEWEST", 0)
     monkeypatch.setattr(short_rows, "SHORTEST", 2)
     monkeypatch.setattr(short_rows, "LONGEST", 64)
