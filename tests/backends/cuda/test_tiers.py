@@ -129,6 +129,7 @@ def test_the_driver_is_ready_before_a_graph_moves(fake: FakeDriver, monkeypatch:
     monkeypatch.setattr(driver, "_is_entered", False)
     monkeypatch.setattr(fake, "gpus", 2)
     monkeypatch.setattr(changing, "FIRST", float("inf"))
+    monkeypatch.setattr(changing, "READY", float("inf"))
     monkeypatch.setattr(changing, "OP", 0.0)
     x, w = numbers(9, 16), numbers(16, 16)
     changing._met.clear()
