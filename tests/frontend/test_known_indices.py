@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.functions.known_indices import Refusal
 from smelt import nn
+from smelt.functions.known_indices import Refusal
 
 X = smelt.array(np.arange(12, dtype=np.float32).reshape(3, 4))
 Index = Callable[[smelt.array], Any]
