@@ -191,7 +191,7 @@ class CompiledFunction(Generic[P, R]):
                 if self._inputs is not None:
                     self._read_state(after)
                 if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
-                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs)
+                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
         return result
 
     def _read_state(self, parts: list[Any]) -> list[array]:

@@ -188,6 +188,24 @@ def test_the_short_way_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert taken and all(results is not None for results in taken)
 
 
+def test_the_short_way_is_taken_again_with_an_equal_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, taken = Layer(), []
+    run = RepeatedStep.run
+
+    def noted(self: RepeatedStep, *args: Any) -> Any:
+        results = run(self, *args)
+        taken.append(results is not None)
+        return results
+
+    monkeypatch.setattr(RepeatedStep, "run", noted)
+    step = smelt.compile(step_of(state), inputs=state, outputs=state)
+    for n in range(6):
+        if n == 3:
+            state.rate = float("0.5")
+        step(array(1.0))
+    assert taken[-4:] == [True, False, True, True]
+
+
 def test_only_read_and_only_written_state() -> None:
     read, written = nested(), {"last": array(0.0), "sum": array(0.0)}
 
