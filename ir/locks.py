@@ -42,6 +42,14 @@ def lock(kind: Callable[[], Any] = threading.RLock) -> Any:
     return made
 
 
+def brief_lock() -> Any:
+    """A reentrant lock for which no child process waits, of what is made and gone at once.
+
+    It is noted nowhere: where one that is goes, a function of Python's runs in which an interrupt would be lost.
+    """
+    return threading.RLock()
+
+
 #: Held while something is done whole. What is done under it takes no other lock.
 _whole = lock()
 

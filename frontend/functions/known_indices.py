@@ -94,9 +94,9 @@ def refuse(message: str) -> None:
     line = user_line()
     if line in Refusal.warned:
         return
-    Refusal.warned.add(line)
     message += "; MLX uses other memory; here the nearest element is read, and nothing written"
     warnings.warn_explicit(at_user_line(message), UserWarning, *((line.file, line.line) if line else ("smelt", 0)))
+    Refusal.warned.add(line)  # not where warnings are errors
 
 
 def out_of_range(i: int, axis: int, x: array) -> IndexOutOfRangeError:

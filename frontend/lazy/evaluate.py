@@ -225,7 +225,7 @@ class _Evaluation:
 
     def __init__(self) -> None:
         self.thread, self.process = threading.get_ident(), os.getpid()
-        self.busy = locks.lock()
+        self.busy = locks.brief_lock()
         self.owned: list[_Evaluation] = [self]
         self.busy.acquire()
 

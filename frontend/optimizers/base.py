@@ -206,7 +206,8 @@ class Optimizer:
             if not self._initialized:
                 self.init(gradients)
             for name, schedule in self._schedulers.items():
-                self._state[name] = schedule(self.step)
+                value = schedule(self.step)
+                self._state[name] = value if isinstance(value, array) else smelt.array(value)
             self._state["step"] = self.step + 1
             return self._walk("apply_gradients", gradients, parameters, self._state, "", self._apply())
 
@@ -216,9 +217,11 @@ class Optimizer:
         kind = type(self)
         if not kind.__module__.startswith(_OWN):
             return self.apply_single
-        memory = _memories.get(kind)
-        if memory is None:
-            memory = _memories[kind] = Memory(functools.partial(_applied, kind), frozenset())
+        steps = tuple([base.__dict__.get("apply_single") for base in kind.__mro__])
+        known = _memories.get(kind)
+        if known is None or known[0] != steps:  # a program may put its own function into a class
+            known = _memories[kind] = steps, Memory(functools.partial(_applied, kind), frozenset())
+        memory = known[1]
         settings = [(name, value) for name, value in vars(self).items() if name not in _NO_SETTINGS]
         own = {name: value for name, value in self._state.items() if isinstance(value, array)}
         common = (*itertools.chain.from_iterable(settings),), (*own,), [*own.values()]
@@ -283,8 +286,8 @@ class Optimizer:
         return kind(at_user_line(f"smelt.optimizers.{type(self).__name__}.{what}: {path} {problem}"))
 
 
-#: By class of smelt's optimizers, the recipes of a step of one parameter.
-_memories: dict[type[Optimizer], Memory] = {}
+#: By class of smelt's optimizers, `apply_single` of it and those above, and the recipes of a step of one parameter.
+_memories: dict[type[Optimizer], tuple[tuple[Any, ...], Memory]] = {}
 #: Attributes of an optimizer on which such a step does not depend but by the arrays in the state.
 _NO_SETTINGS = ("_initialized", "_state", "_schedulers")
 

@@ -191,7 +191,7 @@ class CompiledFunction(Generic[P, R]):
                 if self._inputs is not None:
                     self._read_state(after)
                 if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
-                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs)
+                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
         return result
 
     def _read_state(self, parts: list[Any]) -> list[array]:
@@ -405,6 +405,7 @@ class CompiledFunction(Generic[P, R]):
                 result = self._fun(*new_args, **new_kwargs)
                 outs, out_tree = tree.flatten(result)
                 _check_no_iterator(outs, self._name)
+                refs = [x._ref for x in outs if isinstance(x, array)]  # of the state's arrays, too
                 if self._outputs is not None:
                     outputs = tree.mapped(_same, self._outputs)
                     state_out = arrays_of(outputs)
@@ -415,7 +416,6 @@ class CompiledFunction(Generic[P, R]):
             for held, copied in before:
                 put(held, copied)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
-        refs = [x._ref for x in outs if isinstance(x, array)]
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
         return Trace(self._name, f, out_tree, names, len(state_refs), static, self._pipeline), outputs

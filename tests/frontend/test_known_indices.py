@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import smelt
 from smelt import nn
+from smelt.functions.known_indices import Refusal
 
 X = smelt.array(np.arange(12, dtype=np.float32).reshape(3, 4))
 Index = Callable[[smelt.array], Any]
@@ -151,3 +153,13 @@ def test_modes_say_what_becomes_of_them() -> None:
     np.testing.assert_array_equal(np.array(X.at[i].add(1.0, mode="drop")), expected)
     assert smelt.slice(X, index(9), (0,), (1, 4)).tolist() == [[8.0, 9.0, 10.0, 11.0]]
 
+
+
+def test_where_warnings_are_errors_each_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Refusal, "of_mlx", True)
+    monkeypatch.setattr(Refusal, "warned", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UserWarning, match="index 7 is out of range"):
+                X[index(7)]

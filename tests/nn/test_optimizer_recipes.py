@@ -68,3 +68,30 @@ def test_what_recipes_give(kind: type[Optimizer]) -> None:
                 # An array of which NumPy has a view is part of no recipe; some are, towards the end.
                 look = np.asarray if n > 3 else lambda x: np.array(x.tolist())
                 np.testing.assert_array_equal(look(x), look(y), f"{path}, step {n}")
+
+
+@pytest.mark.parametrize("changed", [optimizers.Adam, optimizers.AdamW], ids=lambda kind: kind.__name__)
+def test_a_method_that_a_program_replaces(changed: type[Optimizer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a class, in one above it, or of one optimizer, after a step has been followed."""
+    given = {"w": smelt.array([1.0, 2.0])}
+
+    def stepped(optimizer: Optimizer) -> Any:
+        return optimizer.apply_gradients(given, given)["w"].tolist()
+
+    own, other = optimizers.AdamW(0.5), of_another_package(optimizers.AdamW)(0.5)  # type: ignore[call-arg]
+    assert stepped(own) == stepped(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(changed, "apply_single", lambda self, gradient, parameter, state: parameter * 3)
+        assert stepped(own) == stepped(other) != [1, 2]
+        assert stepped(own) == [3, 6] or changed is optimizers.Adam  # which gets it after the decay
+        other.apply_gradients(given, given)
+    assert stepped(own) == stepped(other)
+    own.apply_single = lambda gradient, parameter, state: parameter * 4  # type: ignore[method-assign]
+    assert stepped(own) == [4, 8]
+
+
+def test_a_schedule_may_give_a_number() -> None:
+    given, rates = {"w": smelt.array([1.0, 2.0])}, iter([0.5, 0.5, 0.25, 0, smelt.array(1.0)])
+    optimizer = optimizers.SGD(lambda step: next(rates))
+    found = [optimizer.apply_gradients(given, given)["w"].tolist() for _ in range(4)]
+    assert found == [[0.5, 1], [0.75, 1.5], [1, 2], [0, 0]]

@@ -15,6 +15,8 @@ import smelt
 from smelt import nn, optimizers
 from smelt.backends.cpu.executable import CpuExecutable
 from smelt.ir.settings import override
+from smelt.lazy.execution import tiers
+from smelt.lazy.execution.tiered import TieredExecutable
 from smelt.runtime import pool
 from smelt.transforms import versions
 
@@ -86,6 +88,33 @@ def test_a_step_needs_no_second_state() -> None:
     for x, y in zip(found, wanted):
         np.testing.assert_array_equal(x, y)
     assert least < NBYTES and most > 2 * NBYTES
+
+
+def test_a_program_that_comes_later_writes_over_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that are like the last one ran op by op before."""
+    state, step = of_dict()
+    smelt.eval(state)
+    given = []
+    run = CpuExecutable.run_donated
+
+    def noted(self: Any, inputs: Any, donated: Any) -> Any:
+        given.append(set(donated))
+        return run(self, inputs, donated)
+
+    monkeypatch.setattr(CpuExecutable, "run_donated", noted)
+    monkeypatch.setattr(tiers, "pays_at_once", lambda *args: False)
+    monkeypatch.setattr(TieredExecutable, "_made", lambda self, tier: None)
+    with override(tier="auto"):
+        for _ in range(3):
+            step(smelt.array(X))
+        version = step._store.recent
+        assert step._steps.last is not None and not version.executable.donatable
+        version.executable._program = version.executable._make()
+        for _ in range(3):
+            step(smelt.array(X))
+        smelt.eval(state)
+    assert len(given) >= 2 and all(given)
+    np.testing.assert_allclose(state["w"], after(6), 1e-5)
 
 
 @pytest.mark.parametrize("name", [*HOLDERS, "the array", "another dict"])

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import smelt
 from smelt.ir import locks
+from smelt.ir.settings import override
 
 from ..architecture.sources import ROOMS, ROOT, python_files
 
@@ -225,3 +228,29 @@ def test_all_locks_are_renewed_in_a_child() -> None:
             if isinstance(node, ast.Attribute) and node.attr == "cached_property":
                 found.add(f"{path.relative_to(ROOT)}: cached_property has a lock before Python 3.12")
     assert found == {"ir/locks.py"}
+
+
+@pytest.mark.parametrize("tier", ["ops", "program", "auto"])
+def test_evaluations_note_no_locks(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where such a one goes an interrupt may be lost."""
+
+    def evaluated() -> None:
+        x = smelt.tanh(smelt.ones((64, 64)) * 2)
+        smelt.eval(x + 1, x)
+        step(x)
+
+    state = {"w": smelt.zeros((64, 64))}
+    step = smelt.compile(lambda x: state.update(w=state["w"] + x), inputs=state, outputs=state)
+    made: list[int] = []
+    with override(tier=tier, small_work=0):
+        for _ in range(3):
+            evaluated()
+        lock = locks.lock
+
+        def noted(*kind: Any) -> Any:
+            made.append(1)
+            return lock(*kind)
+
+        monkeypatch.setattr(locks, "lock", noted)
+        evaluated()
+    assert not made

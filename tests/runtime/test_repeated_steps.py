@@ -4,6 +4,7 @@ may happen to the state between two calls, for each kind of state, against the s
 from __future__ import annotations
 
 import copy
+import gc
 import weakref
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.lazy import alike, core
 from smelt.transforms.repeated_steps import RepeatedStep
 
 array = smelt.array
@@ -186,6 +188,24 @@ def test_the_short_way_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert taken and all(results is not None for results in taken)
 
 
+def test_the_short_way_is_taken_again_with_an_equal_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, taken = Layer(), []
+    run = RepeatedStep.run
+
+    def noted(self: RepeatedStep, *args: Any) -> Any:
+        results = run(self, *args)
+        taken.append(results is not None)
+        return results
+
+    monkeypatch.setattr(RepeatedStep, "run", noted)
+    step = smelt.compile(step_of(state), inputs=state, outputs=state)
+    for n in range(6):
+        if n == 3:
+            state.rate = float("0.5")
+        step(array(1.0))
+    assert taken[-4:] == [True, False, True, True]
+
+
 def test_only_read_and_only_written_state() -> None:
     read, written = nested(), {"last": array(0.0), "sum": array(0.0)}
 
@@ -253,3 +273,49 @@ def test_an_array_with_a_weak_reference_gets_no_other_value() -> None:
     found, value = weakref.ref(state["b"]), state["b"].tolist()
     step(array(1.0))
     assert state["b"].tolist() != value and found() is None
+
+
+@pytest.mark.parametrize("kind", ["nested", "module", "list", "tuple", "arrays in a tuple"])
+def test_arrays_of_the_state_that_are_results(kind: str) -> None:
+    """Those that are read, that got another value in place, and that stand in another place."""
+    state, other = STATES[kind](), STATES[kind]()
+
+    def step_of(state: Any) -> Any:
+        def step(x: Any) -> Any:
+            (a, i), *rest = places(state)
+            a[i] += x
+            for b, j in rest:
+                if b[j].shape == a[i].shape:
+                    a[i], b[j] = b[j], a[i]
+            return [b[j] for b, j in places(state)], a[i], smelt.utils.tree_map(lambda y: y, state)
+
+        return step
+
+    compiled, plain = smelt.compile(step_of(state), inputs=state, outputs=state), step_of(other)
+    results = [(compiled(array(float(n))), seen(plain(array(float(n))))) for n in range(5)]
+    assert [seen(result) for result, _ in results] == [wanted for _, wanted in results]
+    assert seen(state) == seen(other)
+
+
+@pytest.mark.skipif(core.native is None, reason="Python keeps what it has in work")
+def test_what_is_replaced_lives_until_it_is() -> None:
+    """To make an array may start a collection, and that runs anything."""
+    x = array([1.0])
+    state, held, lives = {"x": x}, weakref.ref(x), []
+    pattern = alike.pattern_of(state, [])
+    buffer = array([2.0])._ref[0].values[0]  # type: ignore[index]
+    del x
+
+    def collecting(phase: str, info: Any) -> None:
+        state.clear()
+        lives.append(held() is not None)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(collecting)
+    try:
+        gc.set_threshold(1)
+        alike.put_like((pattern,), (state,), [buffer])
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(collecting)
+    assert all(lives)

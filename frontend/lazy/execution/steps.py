@@ -19,7 +19,7 @@ import numpy as np
 
 from smelt.ir import error_functions, host_calls, locks
 from smelt.ir.aval import Aval
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import AttributeValueError, SmeltError
 from smelt.ir.host_loops import loops
 from smelt.ir.interpreter import shown_line
 from smelt.ir.library import Library
@@ -318,7 +318,7 @@ class Plan:
         """
         count = sum([len(n.avals) for n, kept in zip(self._order, self._kept) if kept])
         if len(buffers) != count:
-            raise ValueError(f"{len(buffers)} values for {count} results")
+            raise AttributeValueError(f"{len(buffers)} values for {count} results")
         rest = iter(buffers)
         values = [[next(rest) for _ in n.avals] if kept else None for n, kept in zip(self._order, self._kept)]
         self._settle(values, owned)

@@ -231,8 +231,12 @@ static int renewed(PyObject *x, PyObject *buffer, Replacement *all)
 /* What is to stand in the place of a child: `child` itself, an array, or NULL with an error. New. */
 static PyObject *replaced(PyObject *pattern, PyObject *child, Replacement *all)
 {
-    if (pattern != Py_None)
-        return put_below(pattern, child, all) < 0 ? NULL : Py_NewRef(child);
+    if (pattern != Py_None) {
+        Py_INCREF(child); /* what makes arrays may run a collection, and that anything */
+        if (put_below(pattern, child, all) < 0)
+            Py_CLEAR(child);
+        return child;
+    }
     if (all->at >= PyList_GET_SIZE(all->new)) {
         PyErr_SetString(PyExc_ValueError, "there are more leaves than new values");
         return NULL;
@@ -243,7 +247,7 @@ static PyObject *replaced(PyObject *pattern, PyObject *child, Replacement *all)
     int done = renewed(child, new, all);
     if (done)
         return done < 0 ? NULL : Py_NewRef(child);
-    return array_of(new, all->traced);
+    return PyList_Append(all->old, child) < 0 ? NULL : array_of(new, all->traced);
 }
 
 static int put_below(PyObject *pattern, PyObject *x, Replacement *all)
@@ -268,12 +272,10 @@ static int put_below(PyObject *pattern, PyObject *x, Replacement *all)
             return -1;
         }
         PyObject *new = replaced(PyTuple_GET_ITEM(children, i), child, all);
-        int failed = new == NULL ? -1 : 0;
-        if (failed < 0)
+        if (new == NULL)
             return -1;
-        if (new != child)
-            failed = PyList_Append(all->old, child);
-        if (new == child || failed < 0 || PyTuple_CheckExact(x)) /* a tuple keeps what it has */
+        int failed = 0;
+        if (new == child || PyTuple_CheckExact(x)) /* a tuple keeps what it has */
             Py_DECREF(new);
         else if (keys != Py_None) {
             failed = PyDict_SetItem(x, PyTuple_GET_ITEM(keys, i), new);
