@@ -52,6 +52,7 @@ class CpuKernel(VectorKernel):
         super().__init__(module, entry, location, body)
         #: whether it does not matter how fast it is
         self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        self._in_order = False  #: see `in_order`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
         self.checks: list[Site] | None = module.checks
@@ -123,6 +124,15 @@ class CpuKernel(VectorKernel):
         finally:
             self.hasty = saved
 
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Sums and products whose order LLVM does not change."""
+        saved, self._in_order = self._in_order, True
+        try:
+            yield
+        finally:
+            self._in_order = saved
+
     def convert(self, x: Scalar, dtype: DType) -> Scalar:
         if dtype is dtypes.bfloat16 and x.dtype is dtypes.float32 and is_unrounded(x.mlir):
             return x
@@ -183,6 +193,9 @@ class CpuKernel(VectorKernel):
             return super().add_reassociating(x, y)
         add = super().add_reassociating
         return self.complex(add(self.real(x), self.real(y)), add(self.imag(x), self.imag(y)))
+
+    def _reassociating(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        return self.op(name, [x, y], x.dtype) if self._in_order else super()._reassociating(name, x, y)
 
     def loop(
         self, fused: Fused | None, lower: Scalar, upper: Scalar, body: Callable[..., Sequence[Scalar] | None],

@@ -144,7 +144,8 @@ def _build_combine(module, name, body, plan: Plan, loops, partial, chunks: int) 
             dealt = _deal(row.accumulators, state)
             return [s for (a, own), new in zip(dealt, states(i)) for s in a.merge(k, own, new)]
 
-        final = k.for_(k.const(1, INDEX), k.const(chunks, INDEX), step, start)
+        with k.in_order():  # however many rows are a thread's
+            final = k.for_(k.const(1, INDEX), k.const(chunks, INDEX), step, start)
         for a, own in _deal(row.accumulators, final):
             done = a.finish(own)
             k.provided[a.result] = always(done)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
@@ -33,6 +33,13 @@ LINE, FEWEST = 512, 128
 SCRATCH_BYTES = 128 * 1024
 #: Steps at which a line is accumulated at a time, at most, and additions that these may take.
 MOST_STEPS, STEPS_COST = 8, 32
+#: Rows of fewer elements are straight code, and so are longer ones that take no more additions; in several loops, if
+#: the innermost has fewer steps. LLVM makes vectors of some rows then: those that are left over add up in the same
+#: order, so that it does not matter where the share of a thread begins.
+STRAIGHT, STRAIGHT_WORK, NESTED_WORK, NESTED_STEPS = 8, 36.0, 64.0, 16
+#: Complex rows of more bytes, and at most as many elements, stay loops: LLVM makes no vectors of pairs in straight
+#: code.
+PAIR_BYTES, MOST_PAIRS = 32, 64
 #: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
 #: fetched.
 ROW_BYTES, PIECE = 256 * 1024, 512
@@ -173,7 +180,8 @@ class RowKernel:
         elif is_long_sum(accumulators, loops, chunks):
             final = by_parts(k, loops, body, accumulators, bounds or {})
         else:
-            final = reduce_loops(k, loops, body, carries, bounds)
+            with nullcontext() if bounds else self._of_short_row(loops, accumulators):
+                final = reduce_loops(k, loops, body, carries, bounds)
         searches = [(a, best) for a, best in zip(accumulators, final) if a.is_arg]
 
         def search(state: list[Scalar]) -> list[Scalar]:
@@ -185,6 +193,19 @@ class RowKernel:
             found = reduce_loops(k, loops, search, [nowhere] * len(searches), bounds)
         at = {a.result: i for (a, _), i in zip(searches, found)}
         return [[best, at[a.result]] if a.is_arg else [best] for a, best in zip(accumulators, final)]
+
+    def _of_short_row(
+        self, loops: Sequence[Fused], accumulators: Sequence[Accumulator]
+    ) -> AbstractContextManager[None]:
+        """How the loops over a row are emitted that LLVM might unroll."""
+        length = math.prod(loop.extent for loop in loops)
+        pair = max((a.state[0].size for a in accumulators if a.state[0].is_complex), default=0)
+        if length <= MOST_PAIRS and length * pair > PAIR_BYTES:
+            return self.k.rolled()
+        work = length * sum(cost_of(a.op.operands[0]) + 1 for a in accumulators)
+        is_nest = len(loops) > 1 and work <= NESTED_WORK and loops[-1].extent < NESTED_STEPS
+        is_straight = length < STRAIGHT or is_nest or (len(loops) == 1 and work <= STRAIGHT_WORK)
+        return self.k.in_order() if is_straight else nullcontext()
 
     def _row_stage(self, space, accumulators, outputs) -> None:
         loops = self.loops.get(space, [])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, make_plan
-from smelt.backends.recompute import is_reduced, values_to_keep
+from smelt.backends.recompute import cost_of, is_reduced, values_to_keep
 from smelt.ir import dtypes
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
@@ -36,6 +36,9 @@ SHORTEST, SHORTEST_RESULTS, LONGEST, LONGEST_RESULTS = 7, 2, 54, 32
 LONGEST_FOLLOWED = 32
 #: The same for rows of which nothing is read.
 LONGEST_COMPUTED = 1024
+#: Of shorter ones LLVM makes no vectors where a whole row takes so many additions; slow ones where rows have gaps
+#: between them, from so many elements on.
+MOST_STRAIGHT, SHORTEST_APART = 75.0, 4
 #: Elements of a block, and how many rows it has at least.
 BLOCK, FEWEST_ROWS = 1024, 64
 #: Lanes of a vector, at most.
@@ -110,7 +113,11 @@ def _is_suitable(
         return not results and SHORTEST <= length <= LONGEST_COMPUTED
     if length > LONGEST_FOLLOWED and is_followed(plan, loops):
         return False
-    return SHORTEST_RESULTS <= length <= LONGEST_RESULTS if results else SHORTEST <= length <= LONGEST
+    if results:
+        return SHORTEST_RESULTS <= length <= LONGEST_RESULTS
+    work = length * sum(cost_of(op.operands[0]) + 1 for op in plan.reductions)
+    is_apart = length >= SHORTEST_APART and any(t.pitch != length for t in operands)
+    return length <= LONGEST and (length >= SHORTEST or is_apart or work >= MOST_STRAIGHT)
 
 
 def _turned(accesses: Sequence[tuple[Value, Coordinates]], lane: Fused, inner: Fused) -> list[Turned] | None:

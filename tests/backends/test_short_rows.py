@@ -92,6 +92,24 @@ def test_lengths(name: str, length: int) -> None:
         assert "_short" in text
 
 
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
+def test_rows_that_are_not_to_be_straight_code(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much work for a row, and rows apart from each other; other short ones are left to LLVM."""
+    monkeypatch.setattr(short_rows, "SHORTEST", 7)
+    host = _numbers((ROWS, length + 2), special=False).astype(np.float64)
+    cases: list[tuple[Callable[..., Any], bool]] = [
+        (lambda x, of=np: x[:, :length].copy().sum(-1) if of is np else x.sum(-1), False),
+        (lambda x, of=np: of.tanh(of.exp(x[:, :length] if of is np else x)).sum(-1), length >= 3),
+        (lambda x, of=np: x[:, 1 : length + 1].sum(-1), length >= short_rows.SHORTEST_APART),
+    ]
+    for function, is_short in cases:
+        part = function is not cases[2][0]
+        x = smelt.array(host[:, :length] if part else host, dtype=smelt.float32)
+        f = smelt.compile(lambda x, function=function: function(x, smelt))
+        np.testing.assert_allclose(np.asarray(f(x)), function(host), rtol=1e-5, atol=1e-5)
+        assert ("_short" in f.trace(x).lower().compile().as_text("kernel")) is is_short
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "int32", "bool_"])
 @pytest.mark.parametrize("name", ["sum", "places", "softmax"])
 def test_dtypes(name: str, dtype: str) -> None:

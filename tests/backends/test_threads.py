@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import multiprocessing
 import os
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import smelt
 from smelt.backends.cpu import threads
 from smelt.backends.cpu.pace import Pace
 from smelt.ir import dtypes, host_threads
@@ -71,6 +73,49 @@ def test_every_team_gives_the_same_bits() -> None:
                 for have, expected in zip(run(program, [x]), want):
                     assert np.array_equal(have, expected)
     assert set(sizes) == {12, 16} and len(sizes) > 8
+
+
+@pytest.mark.parametrize(
+    ("dtype", "length"), [
+        *itertools.product(["float32", "float64", "bfloat16"], [2, 3, 5, 6]),
+        *(("complex64", length) for length in (5, 27, 28, 29)),
+    ],
+)  # fmt: skip
+def test_rows_that_are_straight_code(dtype: str, length: int) -> None:
+    """Of which vectors are made, and which are left over, one by one: wherever the shares of threads begin."""
+    numbers = np.random.default_rng(0).standard_normal((2, 9999, length)).astype(np.float32)
+    x = smelt.array(numbers[0] + 1j * numbers[1] if dtype == "complex64" else numbers[0]).astype(getattr(smelt, dtype))
+    found = []
+    for count in (1, 2, 3, 7):
+        with override(num_threads=count):
+            results = smelt.compile(lambda x: (x.sum(-1), (x * x).sum(-1), x[:, 1:].sum(-1), x.prod(-1)))(x)
+            found.append([np.asarray(y if y.itemsize > 2 else y.astype(smelt.float32)) for y in results])
+    for others in found[1:]:
+        for one, other in zip(found[0], others):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("length", [3, 7, 9])
+def test_rows_of_several_loops_that_are_straight_code(length: int) -> None:
+    x, found = smelt.array(np.random.default_rng(0).standard_normal((2999, 5, 2 * length), np.float32)), []
+    for count in (1, 2, 3):
+        with override(num_threads=count):
+            results = smelt.compile(lambda x: (x[:, 1:, ::2].sum((1, 2)), x[:, :, :length].sum((1, 2))))(x)
+            found.append([np.asarray(y) for y in results])
+    for others in found[1:]:
+        for one, other in zip(found[0], others):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("length", [20, 28])
+def test_few_large_rows(length: int) -> None:
+    """Parts of them are added up in the same order, however many rows are a thread's."""
+    x, found = smelt.array(np.random.default_rng(0).standard_normal((2999, 5, length), np.float32)), []
+    for count in (1, 2, 3):
+        with override(num_threads=count):
+            found.append(np.asarray(smelt.compile(lambda x: smelt.exp(x).sum((0, 2)))(x)))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_results_do_not_depend_on_the_number_of_threads() -> None:

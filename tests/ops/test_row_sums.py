@@ -51,6 +51,21 @@ def test_they_are_numpys(dtype: str) -> None:
             np.testing.assert_array_equal(found, np.add.reduce(x, axes, x.dtype), strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+def test_sums_of_negative_zeros(dtype: str) -> None:
+    """Zeros of the same sign for any number of elements, op by op and in a kernel."""
+    for shape, axes in SHAPES:
+        x = -np.zeros(shape, dtype)
+        wanted = np.add.reduce(x, axes, x.dtype)
+        assert not np.signbit(wanted.real).any() or not axes
+        found = reduce._added(x, axes, x.dtype)
+        np.testing.assert_array_equal(np.signbit([found.real, found.imag]), np.signbit([wanted.real, wanted.imag]))
+    for length in (2, 6, 12, 90):
+        x = smelt.array(-np.zeros((3000, length), dtype))
+        for found in (x.sum(1), smelt.compile(lambda x: x.sum(1))(x)):
+            assert not np.signbit(np.asarray(found).real).any()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "complex64", "float16"])
 def test_products(dtype: str) -> None:
     rng = np.random.default_rng(0)

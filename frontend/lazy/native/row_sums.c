@@ -25,13 +25,17 @@ INLINE Py_ssize_t half_of(Py_ssize_t n)
     return n / 2 - n / 2 % SUMS;
 }
 
+/* What begins with x: NumPy's sums begin with zero, so those of negative zeros alone are positive. */
 #define FOLD sum
 #define FOLDED(x, y) ((x) + (y))
+#define BEGUN(x) (0 + (x))
 #include "row_sums_of_types.h"
 #undef FOLD
 #undef FOLDED
+#undef BEGUN
 #define FOLD product
 #define FOLDED(x, y) ((x) * (y))
+#define BEGUN(x) (x)
 #include "row_sums_of_types.h"
 
 typedef void (*Fold)(const void *, void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, int);

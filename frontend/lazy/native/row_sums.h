@@ -1,5 +1,5 @@
-/* Sums, or products, of rows and of columns of numbers of one type, REAL: what FOLD and FOLDED(x, y) say; see
-   `row_sums.c`. */
+/* Sums, or products, of rows and of columns of numbers of one type, REAL: what FOLD, FOLDED(x, y) and BEGUN(x) say;
+   see `row_sums.c`. */
 
 #define OF(name) PASTE(PASTE(name, REAL), FOLD)
 
@@ -11,7 +11,7 @@ INLINE void OF(down)(const REAL *x, REAL *out, Py_ssize_t n, Py_ssize_t columns,
 {
     REAL sums[MOST_PART];
     for (Py_ssize_t k = 0; k < part; k++)
-        sums[k] = more ? out[k] : x[k];
+        sums[k] = more ? out[k] : BEGUN(x[k]);
     for (Py_ssize_t i = !more; i < n; i++)
         for (Py_ssize_t k = 0; k < part; k++)
             sums[k] = FOLDED(sums[k], x[i * columns + k]);
@@ -162,7 +162,7 @@ INLINE void OF(short_rows)(const REAL *x, REAL *out, Py_ssize_t outer, const Py_
             OF(few)(x, n, 0, sums[0]);
         else
             OF(blocks)(x, &n, 1, 0, sums);
-        *out = sums[0][0];
+        *out = BEGUN(sums[0][0]);
     }
 }
 
@@ -184,7 +184,8 @@ static void OF(rows)(const REAL *x, REAL *out, Py_ssize_t outer, Py_ssize_t n, i
     else
         for (; outer > 0; outer--, x += n, out += 1 + is_complex) {
             OF(row)(x, n, is_complex, sums);
-            memcpy(out, sums, sizeof(REAL) * (1 + is_complex));
+            for (int k = 0; k <= is_complex; k++)
+                out[k] = BEGUN(sums[k]);
         }
 }
 
