@@ -250,7 +250,7 @@ PyObject *plan_give(Plan *self, PyObject *args)
             fine = (results[i] = PyList_GetSlice(buffers, begin, end)) != NULL;
         }
     if (fine && PyList_GET_SIZE(buffers) != end) {
-        PyErr_Format(PyExc_AssertionError, "%zd values for %zd results", PyList_GET_SIZE(buffers), end);
+        PyErr_Format(PyExc_ValueError, "%zd values for %zd results", PyList_GET_SIZE(buffers), end);
         fine = 0;
     }
     fine = fine && settle(self, results, owned) == 0;
