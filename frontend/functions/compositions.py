@@ -82,7 +82,7 @@ def logsumexp(
     lowest = constant(-math.inf, x.dtype, x.shape)
     counted = x
     if factors:
-        factor = convert(factors[0], x.dtype)
+        factor = only("logsumexp", convert(factors[0], x.dtype), where, 1)
         left_out = emit_elementwise(ops["equal"], factor, constant(0, x.dtype, x.shape))
         counted = emit_elementwise(ops["select"], left_out, lowest, x)
     top = extremum_of("logsumexp", "reduce_max", counted, axes, True)

@@ -10,7 +10,7 @@ import math
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line, shown
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import no_out, number
@@ -169,7 +169,10 @@ def root_of_squares(x: array) -> array:
 
 def center_of(name: str, mean: ArrayLike, x: array) -> array:
     """The mean that a user knows, in the shape and dtype of x."""
-    found = convert(as_array(mean), x.dtype)
+    found = as_array(mean)
+    if found.dtype.is_complex and not x.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.{name}: mean {found.aval} is complex, a real: {x.aval}"))
+    found = convert(found, x.dtype)
     if broadcast_shapes(name, found.shape, x.shape) != x.shape:
         message = f"smelt.{name}: mean {found.aval} does not broadcast to {x.aval}; take it with keepdims=True"
         raise ShapeError(at_user_line(message))

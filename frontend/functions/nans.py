@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from smelt.ir.dtypes import DType
 
@@ -15,14 +16,13 @@ from .complex_numbers import imag, real
 from .logic import isnan, logical_not, where
 from .moments import center_of, correction_of, root_of_squares
 from .quantiles import quantiles
-from .reductions import Axis, floating_in, normalize_axes, only, widened
+from .reductions import Axis, compared, extremum_of, floating_in, initial_of, normalize_axes, only, widened
 from .reductions import argmax as argmax_of
 from .reductions import argmin as argmin_of
-from .reductions import max as max_of
-from .reductions import min as min_of
 from .reductions import prod as prod_of
 from .reductions import sum as sum_of
 from .sorting import cumprod, cumsum
+from .weights import not_negative
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
@@ -51,7 +51,8 @@ def nansum(
     array(3, dtype=float32)
     """
     check_stream(stream)
-    return sum_of(_without(as_array(a), 0), axis, keepdims, dtype=dtype, initial=initial, where=where)
+    x = only("nansum", _without(as_array(a), 0), where, 0)
+    return sum_of(x, axis, keepdims, dtype=dtype, initial=initial)
 
 
 @remembered
@@ -70,22 +71,27 @@ def nanprod(
     array(6, dtype=float32)
     """
     check_stream(stream)
-    return prod_of(_without(as_array(a), 1), axis, keepdims, dtype=dtype, initial=initial, where=where)
+    x = only("nanprod", _without(as_array(a), 1), where, 1)
+    return prod_of(x, axis, keepdims, dtype=dtype, initial=initial)
 
 
 def _extremum(
-    a: ArrayLike, axis: Axis, keepdims: bool, largest: bool, initial: ArrayLike | None, where_: ArrayLike | None
+    name: str, a: ArrayLike, axis: Axis, keepdims: bool, initial: ArrayLike | None, where_: ArrayLike | None
 ) -> array:
     x = as_array(a)
-    reduce, least = (max_of, -math.inf) if largest else (min_of, math.inf)
-    if not (x.dtype.is_float or x.dtype.is_complex):
-        return reduce(x, axis, keepdims, initial=initial, where=where_)
-    clean = _without(x, complex(least, least) if x.dtype.is_complex else least)
-    found = reduce(clean, axis, keepdims, initial=initial, where=where_)
-    if initial is not None:
-        return found
-    empty = isnan(x).all(axis, keepdims)
-    return where(empty, constant(math.nan, x.dtype, found.shape), found)
+    axes = normalize_axes(name, x, axis)
+    which, least = ("max", -math.inf) if name == "nanmax" else ("min", math.inf)
+    neutral = complex(least, least) if x.dtype.is_complex else least
+    clean = _without(x, neutral)
+    if initial is None and where_ is None:
+        found = extremum_of(name, f"reduce_{which}", clean, axes, keepdims)
+        empty = isnan(x).all(axes, keepdims)
+    else:
+        start = None if initial is None else initial_of(name, initial, x.dtype)
+        first = None if start is None else _without(start, neutral)
+        found = compared(name, which, clean, axes, keepdims, first, where_)
+        empty = only(name, isnan(x), where_, True).all(axes, keepdims) & isnan(0 if start is None else start)
+    return where(empty, constant(math.nan, x.dtype, found.shape), found) if x.dtype.is_inexact else found
 
 
 @remembered
@@ -107,7 +113,7 @@ def nanmax(
     array(2, dtype=float32)
     """
     check_stream(stream)
-    return _extremum(a, axis, keepdims, True, initial, where)
+    return _extremum("nanmax", a, axis, keepdims, initial, where)
 
 
 @remembered
@@ -129,7 +135,7 @@ def nanmin(
     array(1, dtype=float32)
     """
     check_stream(stream)
-    return _extremum(a, axis, keepdims, False, initial, where)
+    return _extremum("nanmin", a, axis, keepdims, initial, where)
 
 
 @remembered
@@ -269,7 +275,7 @@ def nanstd(
     return convert(found if keepdims else found.squeeze(normalize_axes("nanstd", as_array(a), axis)), kind)
 
 
-@remembered
+@partial(remembered, check=not_negative("nanquantile", weights=None))
 def nanquantile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     weights: ArrayLike | None = None, stream: StreamOrDevice = None,
@@ -287,7 +293,7 @@ def nanquantile(
     return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, weights, skip_nan=True)
 
 
-@remembered
+@partial(remembered, check=not_negative("nanpercentile", weights=None))
 def nanpercentile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     weights: ArrayLike | None = None, stream: StreamOrDevice = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from .reductions import sum as total
 from .rounding import floor
 from .sorting import argsort, cumsum
 from .sorting import sort as in_order
-from .weights import weights_of
+from .weights import not_negative, weights_of
 
 __all__ = ["percentile", "quantile"]
 
@@ -42,7 +43,7 @@ def _real(name: str, x: array) -> None:
         raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
 
 
-@remembered
+@partial(remembered, check=not_negative("quantile", weights=None))
 def quantile(
     a: ArrayLike,
     /,
@@ -64,11 +65,11 @@ def quantile(
             "closest_observation".
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         weights: how much each element counts, not negative, for the method "inverted_cdf"; of the shape of a, or of the
-            extents of `axis`, in its order. NaN where they are all zero.
+            extents of `axis`, in its order. NaN where one is negative or NaN, or their sum is 0 or infinite.
 
     Raises:
         ShapeError: no elements, weights of another shape.
-        AttributeValueError: a q that is known is out of range, another method.
+        AttributeValueError: a q that is known is out of range, a weight that is known is negative, another method.
 
     >>> import smelt
     >>> smelt.quantile(smelt.array([1.0, 2.0, 3.0, 4.0]), 0.5)
@@ -78,7 +79,7 @@ def quantile(
     return quantiles("quantile", a, q, 1.0, axis, method, keepdims, weights)
 
 
-@remembered
+@partial(remembered, check=not_negative("percentile", weights=None))
 def percentile(
     a: ArrayLike,
     /,
@@ -162,14 +163,14 @@ def _weighted(part: array, x: array, weights: array, skip_nan: bool) -> array:
     x, weights = take_along_axis(x, order, -1), take_along_axis(convert(weights, dtypes.float64), order, -1)
     if skip_nan:
         weights = where(isnan(x), 0.0, weights)
-    below = cumsum(weights, -1)
+    below = cumsum(where(weights >= 0, weights, math.nan), -1)
     whole = piece(below, below.ndim - 1, x.shape[-1] - 1, x.shape[-1])
     below = to_shape(below / whole, (*x.shape[:-1], 1, x.shape[-1]))
     before = (below < to_shape(part, (part.size, 1))) | (below == 0)
     found = take_along_axis(x, clip(total(before, -1), 0, x.shape[-1] - 1), -1)
     last = piece(x, x.ndim - 1, x.shape[-1] - 1, x.shape[-1])
-    unknown = ~(whole > 0) if skip_nan else isnan(last) | ~(whole > 0)
-    return where(unknown, math.nan, found)
+    known = (whole > 0) & (whole < math.inf)
+    return where(known if skip_nan else known & ~isnan(last), found, math.nan)
 
 
 def _parts(name: str, q: ArrayLike, most: float) -> array:

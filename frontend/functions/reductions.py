@@ -133,7 +133,7 @@ def sum(
     target = dtype_of("sum", dtype, default)
     x = only("sum", convert(x, target), where, 0)
     found = reduce_axes("reduce_any" if target is dtypes.bool_ else "reduce_sum", x, axes, keepdims)
-    return found if initial is None else add(found, _initial("sum", initial, found))
+    return found if initial is None else add(found, initial_of("sum", initial, found.dtype))
 
 
 @remembered
@@ -168,7 +168,7 @@ def prod(
     target = dtype_of("prod", dtype, accumulated(x.dtype))
     x = only("prod", convert(x, target), where, 1)
     found = reduce_axes("reduce_all" if target is dtypes.bool_ else "reduce_prod", x, axes, keepdims)
-    return found if initial is None else multiply(found, _initial("prod", initial, found))
+    return found if initial is None else multiply(found, initial_of("prod", initial, found.dtype))
 
 
 @remembered
@@ -204,7 +204,7 @@ def max(
     axes = normalize_axes("max", x, axis)
     if initial is None and where is None:
         return extremum_of("max", "reduce_max", x, axes, keepdims)
-    return _compared("max", x, axes, keepdims, initial, where)
+    return compared("max", "max", x, axes, keepdims, initial, where)
 
 
 @remembered
@@ -240,7 +240,7 @@ def min(
     axes = normalize_axes("min", x, axis)
     if initial is None and where is None:
         return extremum_of("min", "reduce_min", x, axes, keepdims)
-    return _compared("min", x, axes, keepdims, initial, where)
+    return compared("min", "min", x, axes, keepdims, initial, where)
 
 
 def only(name: str, x: array, where: ArrayLike | None, neutral: Scalar | array) -> array:
@@ -261,28 +261,29 @@ def mask_of(name: str, where: ArrayLike, x: array) -> array:
     return broadcast_to_shape(mask, x.shape)
 
 
-def _initial(name: str, initial: ArrayLike, found: array) -> array:
-    """What a reduction starts with, a number."""
-    value = convert(as_array(initial, found.dtype if is_scalar(initial) else None), found.dtype)
+def initial_of(name: str, initial: ArrayLike, dtype: DType) -> array:
+    """What a reduction in a dtype starts with, a number."""
+    value = as_array(initial, dtype if is_scalar(initial) else None)
     if value.ndim:
         raise ShapeError(at_user_line(f"smelt.{name}: initial must be a number, is {value.aval}"))
-    return broadcast_to_shape(value, found.shape)
+    if value.dtype.is_complex and not dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.{name}: initial is complex, the result {dtype}; take its .real"))
+    return convert(value, dtype)
 
 
-def _compared(
-    name: str, x: array, axes: tuple[int, ...], keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None
-) -> array:
-    """The extremum of a number and of what counts."""
+def compared(
+    name: str, which: str, x: array, axes: tuple[int, ...], keepdims: bool, initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> array:  # fmt: skip
+    """The extremum, "max" or "min", of a number and of what counts."""
     if initial is None:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: where needs initial=, the result where no element counts"))
     shape = tuple(d for i, d in enumerate(kept_shape(x.shape, axes)) if keepdims or i not in axes)
-    value = convert(as_array(initial, x.dtype if is_scalar(initial) else None), x.dtype)
-    if value.ndim:
-        raise ShapeError(at_user_line(f"smelt.{name}: initial must be a number, is {value.aval}"))
+    value = initial_of(name, initial, x.dtype)
     if 0 in [x.shape[i] for i in axes]:
         return broadcast_to_shape(value, shape)
-    found = reduce_axes(f"reduce_{name}", only(name, x, where, value), axes, keepdims)
-    return emit_elementwise(ops[f"{name}imum"], found, broadcast_to_shape(value, shape))
+    found = reduce_axes(f"reduce_{which}", only(name, x, where, value), axes, keepdims)
+    return emit_elementwise(ops[f"{which}imum"], found, broadcast_to_shape(value, shape))
 
 
 @remembered

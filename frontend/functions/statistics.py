@@ -32,7 +32,7 @@ from .reductions import sum as total
 from .searching import host_values
 from .shaping import matrix_transpose
 from .sorting import searchsorted
-from .weights import weights_of
+from .weights import not_negative, weights_of
 
 __all__ = ["average", "bincount", "corrcoef", "cov", "digitize", "ptp"]
 
@@ -227,7 +227,7 @@ def _frequencies(name: str, what: str, weights: ArrayLike, count: int, dtype: DT
     return meeting(weights, found, dtype)
 
 
-@remembered
+@partial(remembered, check=not_negative("cov", fweights=5, aweights=6))
 def cov(
     m: ArrayLike,
     /,
@@ -256,6 +256,7 @@ def cov(
     Raises:
         ShapeError: more axes, other numbers of observations or weights.
         DTypeError: fweights that are no integers, a `dtype` that is not floating or complex.
+        AttributeValueError: a weight that is known is negative.
 
     >>> import smelt
     >>> smelt.cov(smelt.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

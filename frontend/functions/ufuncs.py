@@ -41,6 +41,9 @@ _REDUCED: dict[str, Callable[..., array]] = {
     "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max, "minimum": reductions.min,
     "logical_and": reductions.all, "logical_or": reductions.any,
 }  # fmt: skip
+#: What is handed on to functions of smelt.
+_KEYWORDS = frozenset(("axis", "keepdims", "dtype"))
+_OF_REDUCTIONS = frozenset(("initial", "where"))
 _ACCUMULATED: dict[str, Callable[..., array]] = {"add": sorting.cumsum, "multiply": sorting.cumprod}
 
 
@@ -67,13 +70,18 @@ def array_ufunc(self: array, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         rule = "x = x.at[indices].add(values)" if method == "at" else "assign the result, out[...] = result"
         message = f"numpy.{ufunc.__name__}: NumPy would write to a copy of a smelt array; {rule}"
         raise ArgumentTypeError(at_user_line(message))
-    others = [name for name in options if name not in ("axis", "keepdims", "dtype") and options[name] is not None]
+    known = _KEYWORDS | _OF_REDUCTIONS if method == "reduce" else _KEYWORDS
+    others = [name for name in options if name not in known and options[name] is not None]
     if not others and not any(hasattr(x, "mask") for x in inputs):  # masks are NumPy's
         found = _by_smelt(ufunc, method, inputs, options)
         if found is not None:
             return found
-    hosts = [x._host() if isinstance(x, array) else x for x in inputs]
-    return getattr(ufunc, method)(*hosts, **options)
+    hosts = [_on_host(x) for x in inputs]
+    return getattr(ufunc, method)(*hosts, **{name: _on_host(value) for name, value in options.items()})
+
+
+def _on_host(x: Any) -> Any:
+    return x._host() if isinstance(x, array) else x
 
 
 def _is_operand(x: Any) -> bool:
@@ -101,6 +109,9 @@ def _by_smelt(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: di
         if given.get("dtype") is None:
             given.pop("dtype", None)
         elif name not in ("add", "multiply"):
+            return None
+        given.update({key: options[key] for key in _OF_REDUCTIONS if options.get(key) is not None})
+        if "initial" in given and name.startswith("logical"):
             return None
         return _REDUCED[name](inputs[0], **{"axis": 0, **given})
     return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, ShapeError, TreeError, at_user_line
+from smelt.ir.flags import flag
 
 from ..lazy.explained import explained
 from ..lazy.tree import kind_of
@@ -22,7 +24,8 @@ class EMA:
     Of integers, bools and settings among the parameters there are the last ones.
 
     Args:
-        decay: as above; in step t at most (1 + t) / (10 + t), if `warmup` is true.
+        decay: as above: how slowly the averages follow, over about 1 / (1 - decay) steps.
+        warmup: whether it is at most (1 + t) / (10 + t) in step t, so that the first parameters soon count for nothing.
 
     Attributes:
         state: ``"step"`` and ``"averages"``, for `inputs` and `outputs` of `smelt.compile`, and for saving.
@@ -46,7 +49,7 @@ class EMA:
         if not 0 <= decay <= 1:
             raise AttributeValueError(at_user_line(f"smelt.optimizers.EMA: decay must be in [0, 1], is {decay}"))
         self.decay = decay
-        self.warmup = warmup
+        self.warmup = flag("optimizers.EMA", "warmup", warmup)
         self.state: dict[str, Any] = {"step": smelt.array(0, smelt.uint64), "averages": {}}
 
     @property
@@ -56,7 +59,8 @@ class EMA:
 
     def init(self, parameters: Any) -> None:
         """Begin with parameters: those of a module, or a tree of arrays."""
-        self.state["averages"] = tree_map(lambda x: x, _parameters(parameters))
+        # Arrays of their own: a compiled step is traced for which arrays of its state are the same.
+        self.state["averages"] = tree_map(copy, _parameters(parameters))
 
     def update(self, parameters: Any) -> None:
         """Take in parameters after a step.

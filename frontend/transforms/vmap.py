@@ -243,12 +243,9 @@ def _argument_axes(in_axes: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         leaves = broadcast_axes(axes, x, "in_axes", f"argument {i}")
         values = tree.flatten(x)[0]
         if isinstance(axes, int) and values and not any(isinstance(v, array) or v is None for v in values):
-            raise TreeError(
-                at_user_line(
-                    f"smelt.vmap: argument {i} is mapped over axis {axes}, but is {article(x)} without arrays; give it "
-                    "None in in_axes, or pass smelt.array"
-                )
-            )
+            what = "a NumPy array" if isinstance(x, np.ndarray) else f"{article(x)} without arrays"
+            message = f"smelt.vmap: argument {i} is mapped over axis {axes}, but is {what}; "
+            raise TreeError(at_user_line(message + "give it None in in_axes, or pass smelt.array(x)"))
         found += leaves
     return found + [0] * len(tree.flatten(kwargs)[0]) if kwargs else found
 

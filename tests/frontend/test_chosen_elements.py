@@ -78,6 +78,19 @@ def test_chosen_elements(name: str, dtype: str) -> None:
 def test_numpy_and_methods_hand_them_on() -> None:
     x, mask = smelt.array([1.0, 5.0, 3.0]), smelt.array([True, False, True])
     assert np.sum(x, where=mask, initial=1.0) == 5 and np.max(x, where=mask, initial=0) == 3
+    host = np.asarray(x)
+    assert np.sum(host, where=mask) == 4 and np.mean(host, where=mask) == 2
+    assert np.max(host, initial=smelt.array(9)) == 9
+    np.testing.assert_array_equal(np.add(host, 1, where=mask, out=np.zeros(3, "f")), [2, 0, 4])
+    np.testing.assert_array_equal(np.negative(x, where=mask, out=np.ones(3, "f")), [-1, 1, -3])
+    for ufunc in (np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or, np.hypot):
+        for m in (mask, np.asarray(mask)):
+            start: dict[str, Any] = {} if ufunc in (np.logical_and, np.logical_or) else {"initial": 2.0}
+            expected = ufunc.reduce(host, where=np.asarray(mask), **start)
+            found = ufunc.reduce(x, where=m, **start)
+            assert float(found) == expected and isinstance(found, smelt.array) == (ufunc is not np.hypot)
+            assert float(ufunc.reduce(host, where=m, **start)) == expected
+    assert np.logical_or.reduce(x, initial=False)
     assert np.mean(x, where=mask) == 2 and np.std(x, mean=smelt.array([3.0]), where=mask) == np.sqrt(2)
     for name in ("sum", "prod", "max", "min", "mean", "std", "var", "all", "any"):
         options = {"where": mask} | ({"initial": 1} if takes(name, "initial") else {})
@@ -103,18 +116,36 @@ def test_derivatives_pass_over_what_is_left_out(name: str) -> None:
 def test_what_does_not_fit(name: str) -> None:
     function, x = getattr(smelt, name), smelt.array([[1.0, 2.0], [3.0, 4.0]])
     start: dict[str, Any] = {"initial": 0.0} if takes(name, "initial") else {}
-    with pytest.raises(DTypeError, match="where must be of bools"):
+    with pytest.raises(DTypeError, match=rf"smelt.{name}: where must be of bools"):
         function(x, where=smelt.array([1.0, 0.0]), **start)
     with pytest.raises(ShapeError, match=r"where .* does not broadcast"):
         function(x, where=smelt.ones((3, 2, 2)) > 0, **start)
     with pytest.raises(ShapeError):
         function(x, where=smelt.array([True] * 3), **start)
     if "max" in name or "min" in name:
-        with pytest.raises(ArgumentTypeError, match="initial="):
+        with pytest.raises(ArgumentTypeError, match=rf"smelt.{name}: .*initial="):
             function(x, where=x > 1)
     if start:
         with pytest.raises(ShapeError, match="initial must be a number"):
             function(x, initial=smelt.array([1.0, 2.0]))
+        for i in (1j, smelt.array(1j)):
+            with pytest.raises(DTypeError, match="complex"):
+                function(x, initial=i)
     if takes(name, "mean"):
         with pytest.raises(ShapeError, match="keepdims=True"):
             function(x, axis=1, mean=smelt.ones((2, 2, 2)))
+        for mean in (1j, smelt.array([1j])):
+            with pytest.raises(DTypeError, match="complex"):
+                function(x, mean=mean)
+
+
+@pytest.mark.parametrize("name", ["nanmax", "nanmin"])
+def test_an_initial_that_is_nan_is_left_out_too(name: str) -> None:
+    nan = float("nan")
+    for x in ([1.0, nan, 3.0], [nan, nan, nan]):
+        for initial in (nan, 2.0, -np.inf, np.inf):
+            for mask in (None, [True, True, False], [False] * 3):
+                where = {} if mask is None else {"where": np.array(mask)}
+                expected = getattr(np, name)(np.array(x), initial=initial, **where)
+                found = getattr(smelt, name)(smelt.array(x), initial=initial, **where)
+                np.testing.assert_array_equal(found.item(), expected)

@@ -82,6 +82,12 @@ def test_logsumexp_of_powers_with_factors(dtype: str) -> None:
             np.testing.assert_allclose(
                 np.exp(np.asarray(without)), np.exp(np.asarray(scipy.special.logsumexp(x, axis, b=left))), rtol=rtol
             )
+    factors = smelt.array([1.0, float("nan"), 3.0])  # what `where` leaves out leaves its factor out
+    mask = smelt.array([True, False, True])
+    of_two = smelt.logsumexp(smelt.array([1.0, float("nan"), 2.0]), b=factors, where=mask)
+    assert of_two.item() == pytest.approx(np.log(np.e + 3 * np.e**2))
+    gradients = smelt.grad(lambda x, b: smelt.logsumexp(x, b=b, where=mask), argnums=(0, 1))(smelt.ones(3), factors)
+    np.testing.assert_allclose(np.asarray(gradients), [[0.25, 0, 0.75], [0.25, 0, 0.25]], 1e-6)
     assert smelt.logsumexp(smelt.array([1.0, 2.0]), b=2).item() == pytest.approx(np.log(2 * (np.e + np.e**2)))
     assert np.isnan(smelt.logsumexp(smelt.array([1.0, 2.0]), b=-1.0).item())
 

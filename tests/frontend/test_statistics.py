@@ -356,3 +356,28 @@ def test_cov_and_corrcoef_in_a_dtype(given: str) -> None:
         assert smelt.cov(exact(x), dtype=smelt.float16).dtype is smelt.float16
     with pytest.raises(DTypeError, match="floats"):
         smelt.cov(smelt.ones((2, 3)), dtype=smelt.int32)
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile", "cov"])
+def test_negative_weights_are_refused_where_they_are_known(name: str) -> None:
+    x = smelt.array([3.0, 1.0, 2.0])
+    keywords, args = ((("fweights", "aweights"), ()) if name == "cov" else (("weights",), (0.5,)))
+    method: dict[str, Any] = {} if name == "cov" else {"method": "inverted_cdf"}
+    for keyword in keywords:
+        known = [[-1, 1, 2], np.array([-1, 1, 2]), smelt.array([-1, 1, 2])]
+        if keyword != "fweights":
+            known += [(1.0, -0.5, 1.0), np.array([1, -1, 1], "f"), smelt.array([1, -1, 1], smelt.bfloat16)]
+        for weights in known:
+            for _ in range(2):
+                with pytest.raises(AttributeValueError, match=rf"{name}: {keyword} must not be negative.*test_stat"):
+                    getattr(smelt, name)(x, *args, **{keyword: weights}, **method)
+        getattr(smelt, name)(x, *args, **{keyword: [1, 0, 2]}, **method)
+    if name == "cov":
+        with pytest.raises(AttributeValueError, match="fweights must not"):
+            smelt.cov(x, None, True, False, None, [-1, 1, 1])
+        return
+    for weights in ([-1.0, 3, 1], [np.nan, 1, 1], [np.inf, 1, 1], [0.0, 0, 0]):
+        f = smelt.compile(lambda w: getattr(smelt, name)(x, 0.5, weights=w, **method))
+        assert np.isnan(f(smelt.array(weights)).item())
+
+

@@ -32,6 +32,8 @@ MISTAKES: dict[str, tuple[Callable, type, tuple[str, ...]]] = {
     ),
     "grad of a float": (lambda: smelt.grad(total)(3.0), Tree, ("a float", "smelt.array")),
     "grad of numpy": (lambda: smelt.grad(total)(np.ones(2)), Tree, ("NumPy", "smelt.array")),
+    "vmap of numpy": (lambda: smelt.vmap(total)(np.ones(2)), Tree, ("is a NumPy array", "smelt.array(x)")),
+    "compile of numpy": (lambda: smelt.compile(total)(np.ones(2)), Tree, ("a NumPy array", "smelt.array(x)")),
     "grad of no array": (lambda: smelt.grad(total)({"a": None, "b": 3}), Tree, ("argument 0", "array")),
     "vector loss": (lambda: smelt.grad(lambda x: x)(X), Shape, ("scalar", "f32[2]", "smelt.vjp")),
     "integer loss": (lambda: smelt.grad(lambda x: smelt.argmax(x))(X), DType, ("floating-point", "ui32")),

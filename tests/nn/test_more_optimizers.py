@@ -158,6 +158,27 @@ def test_averages() -> None:
     assert early.averages["w"].item() == pytest.approx(1 - 2 / 11)
 
 
+def test_a_step_with_averages_is_traced_once() -> None:
+    model, optimizer, average, beside = nn.Linear(2, 1), optimizers.Adam(0.1), optimizers.EMA(0.9), optimizers.EMA(0.9)
+    optimizer.init(model.trainable_parameters())
+    average.init(model)
+    beside.init(model)
+    state, x = [model.state, optimizer.state, average.state], smelt.random.normal((8, 2))
+
+    @smelt.compile(inputs=state, outputs=state)
+    def step(x: smelt.array) -> None:
+        _, gradients = nn.value_and_grad(model, lambda x: (model(x) ** 2).mean())(x)
+        optimizer.update(model, gradients)
+        average.update(model)
+
+    for _ in range(4):
+        step(x)
+        beside.update(model)
+    assert "1 versions" in repr(step)
+    for name in ("weight", "bias"):
+        np.testing.assert_allclose(host(average.averages[name]), host(beside.averages[name]), 1e-5)
+
+
 def test_averages_of_what_has_no_mean() -> None:
     average = optimizers.EMA(0.5)
     average.init({"w": smelt.array([1.0]), "count": smelt.array([1]), "scale": 1.0})
@@ -170,6 +191,7 @@ def test_averages_of_what_has_no_mean() -> None:
     "call, message",
     [
         (lambda: optimizers.EMA(1.5), r"EMA: decay must be in \[0, 1\], is 1.5"),
+        (lambda: optimizers.EMA(0.9, smelt.nn.Linear(1, 1)), "EMA: warmup must be a bool, is Linear"),
         (lambda: optimizers.LBFGS(history=0), "LBFGS: history must be at least 1, is 0"),
         (lambda: optimizers.LBFGS().apply_gradients({"b": smelt.ones(1)}, {"a": smelt.ones(1)}), "b is no parameter"),
     ],
