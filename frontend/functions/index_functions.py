@@ -53,7 +53,8 @@ _check_taken = check_along(None, 2)
 
 
 def _check_take(args: tuple, named: dict[str, Any]) -> None:
-    if named.get("mode", "raise") == "raise":
+    mode = named.get("mode", "raise")
+    if isinstance(mode, str) and mode == "raise":
         _check_taken(args, named)
 
 
