@@ -13,36 +13,7 @@ import smelt
 from smelt.backends import buffer
 from smelt.backends.cpu import short_rows, streaming, vector_rows
 
-
-def _softmax(x: Any, of: Any = np) -> Any:
-    e = of.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def _layer_norm(x: Any, of: Any = np) -> Any:
-    centered = x - x.mean(-1, keepdims=True)
-    weights = of.arange(x.shape[-1]) + 0.5
-    return centered / of.sqrt((centered * centered).mean(-1, keepdims=True) + 1e-5) * weights
-
-
-def _masked(x: Any, of: Any = np) -> Any:
-    kept = x > -0.5
-    most = of.where(kept, x, -of.array(np.float32(np.inf))).max(-1)
-    return most, kept.any(-1), kept.all(-1), kept & (x == x.max(-1, keepdims=True))
-
-
-#: Of an array whose last axis is short, with NumPy's functions and with smelt's.
-PROGRAMS: dict[str, Callable[..., Any]] = {
-    "sum": lambda x, of=np: x.sum(-1),
-    "softmax": _softmax,
-    "layer norm": _layer_norm,
-    "places": lambda x, of=np: (x.argmax(-1), x.argmin(-1), x.max(-1), x.min(-1)),
-    "variance beside its deviations": lambda x, of=np: (x.var(-1), x - x.mean(-1, keepdims=True)),
-    "bools": _masked,
-    "two axes": lambda x, of=np: (x.reshape(-1, 2, x.shape[-1]) * 2.0).sum((1, 2)),
-}
-#: Fewest rows that fill blocks of every length, and some over.
-ROWS = 1038
+from .row_programs import PROGRAMS, ROWS, SPECIAL, compare, compare_cuts, compare_threads, numbers
 
 
 @pytest.fixture(autouse=True)
@@ -59,35 +30,12 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def _numbers(shape: tuple[int, ...], special: bool = True) -> np.ndarray:
-    """With ties, zeros of both signs, and rows with NaN and infinities."""
-    x = np.round(np.random.default_rng(0).standard_normal(shape), 1).astype(np.float32)
-    if special:
-        x[3::50, ..., 0], x[5::50, ..., -1], x[7::50, ..., 1] = np.nan, np.inf, -np.inf
-        x[9::50], x[11::50, ..., ::2] = -0.0, -0.0
-    return x
-
-
-def _compare(name: str, x: Any, host: np.ndarray) -> str:
-    """Compare with float64; the text of the kernel."""
-    f = smelt.compile(lambda x: PROGRAMS[name](x, smelt))
-    found = f(x)
-    with np.errstate(all="ignore"):
-        wanted = PROGRAMS[name](host)
-    pairs = zip(*(v if isinstance(v, tuple) else (v,) for v in (found, wanted)))
-    loose = {2: 1.6e-2, 8: 1e-12}.get(x.dtype.size, 3e-6)
-    for a, b in pairs:
-        scale = np.abs(b, where=np.isfinite(b), out=np.ones(b.shape)).max()
-        np.testing.assert_allclose(np.asarray(a.astype(smelt.float64)), b, rtol=loose, atol=loose * scale)
-    return str(f.trace(x).lower().compile().as_text("kernel"))
-
-
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("length", [2, 3, 5, 8, 16, 17, 31, 64])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lengths(name: str, length: int) -> None:
-    values = _numbers((ROWS, length), special=name in ("places", "bools", "sum", "softmax"))
-    text = _compare(name, smelt.array(values), values.astype(np.float64))
+    values = numbers((ROWS, length), special=name in SPECIAL)
+    text = compare(PROGRAMS[name], smelt.array(values), values.astype(np.float64))
     if name != "two axes" or 2 * length <= short_rows.LONGEST:
         assert "_short" in text
 
@@ -96,7 +44,7 @@ def test_lengths(name: str, length: int) -> None:
 def test_rows_that_are_not_to_be_straight_code(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Much work for a row, and rows apart from each other; other short ones are left to LLVM."""
     monkeypatch.setattr(short_rows, "SHORTEST", 7)
-    host = _numbers((ROWS, length + 2), special=False).astype(np.float64)
+    host = numbers((ROWS, length + 2), special=False).astype(np.float64)
     cases: list[tuple[Callable[..., Any], bool]] = [
         (lambda x, of=np: x[:, :length].copy().sum(-1) if of is np else x.sum(-1), False),
         (lambda x, of=np: of.tanh(of.exp(x[:, :length] if of is np else x)).sum(-1), length >= 3),
@@ -116,37 +64,25 @@ def test_dtypes(name: str, dtype: str) -> None:
     exact = dtype.startswith(("int", "bool"))
     if (exact and name == "softmax") or (dtype == "bool_" and name == "places"):
         name = "sum"
-    values = np.round(_numbers((ROWS, 12), special=False) * 3)
+    values = np.round(numbers((ROWS, 12), special=False) * 3)
     kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else getattr(np, dtype)
-    host = values.astype(kind)
-    _compare(name, smelt.array(values).astype(getattr(smelt, dtype)), host.astype(np.int64 if exact else np.float64))
+    host = values.astype(kind).astype(np.int64 if exact else np.float64)
+    compare(PROGRAMS[name], smelt.array(values).astype(getattr(smelt, dtype)), host)
 
 
 @pytest.mark.parametrize("name", ["softmax", "places"])
 def test_rows_of_larger_arrays(name: str) -> None:
-    """Some columns of each row, and rows in the middle of several axes."""
-    values = _numbers((2, 300, 40), special=False)
-    x = smelt.array(values)
-    for cut in (np.s_[:, :, :12], np.s_[:, 5:290, 3:20], np.s_[:, :, ::3], np.s_[:, :, ::-1]):
-        f = smelt.compile(lambda x, cut=cut: PROGRAMS[name](x[cut], smelt))
-        found, wanted = f(x), PROGRAMS[name](values[cut].astype(np.float64))
-        for a, b in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, wanted))):
-            np.testing.assert_allclose(np.asarray(a), b, rtol=3e-6, atol=3e-6)
+    compare_cuts(PROGRAMS[name])
 
 
 def test_results_are_those_of_a_thread() -> None:
-    x, found = smelt.array(_numbers((ROWS, 24), special=False)), []
-    for threads in (1, 3, 16):
-        with smelt.ir.settings.override(num_threads=threads):
-            found.append(np.asarray(smelt.compile(lambda x: _layer_norm(x, smelt))(x)))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    compare_threads()
 
 
 @pytest.mark.parametrize("length", [3, 28, 70])
 def test_rows_of_which_nothing_is_read(length: int) -> None:
     """Sums along an axis that what is computed has, and no argument of as many elements."""
-    x = _numbers((ROWS, 2))[:, 0]
+    x = numbers((ROWS, 2))[:, 0]
     nodes = np.linspace(-1, 1, length).astype(np.float32)
 
     def function(x: Any, nodes: Any, of: Any = np) -> Any:
