@@ -9,7 +9,15 @@ from typing import Any, Protocol
 
 from smelt.ir.errors import DeviceError
 
-from ..gpu.library import Collective, Convolution, LibraryCall, LibraryStep, MatrixProduct, ScaledAttention
+from ..gpu.library import (
+    AttentionGradient,
+    Collective,
+    Convolution,
+    LibraryCall,
+    LibraryStep,
+    MatrixProduct,
+    ScaledAttention,
+)
 from . import collectives, dnn, driver, libraries, products, solvers, transforms
 
 
@@ -47,7 +55,8 @@ class Plan(Protocol):
 
 #: By kind of step, or op of a call, the module whose ``library()`` plans it; that is None where it is not installed.
 MODULES: dict[str, Any] = {
-    MatrixProduct.kind: products, Convolution.kind: dnn, ScaledAttention.kind: dnn, Collective.kind: collectives,
+    MatrixProduct.kind: products, Convolution.kind: dnn, ScaledAttention.kind: dnn, AttentionGradient.kind: dnn,
+    Collective.kind: collectives,
     **dict.fromkeys(transforms.OPS, transforms), **dict.fromkeys(solvers.OPS, solvers),
 }  # fmt: skip
 

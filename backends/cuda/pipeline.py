@@ -26,6 +26,7 @@ PIPELINE = gpu_pipeline(
     # products of attention's gradient.
     half_gradients=True,
     pads_products=settings.libraries and products.library() is not None,
+    joins_chains=settings.libraries and dnn.library() is not None,
     # cuDNN makes one convolution of the gradient of one with strides, where there would be one for each phase.
     without="conv-of-spread-input" if settings.libraries and dnn.library() is not None else None,
 )

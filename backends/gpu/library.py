@@ -153,6 +153,8 @@ class ScaledAttention:
         causal: whether the query at i sees the keys up to i alone.
         bias: an array of batch, heads, queries and keys, each of which may be one for all. Its numbers are -1e30 or
             more: it may hide all keys from a query alike, which sees them all then.
+        logarithms: where those of the sums of exponentials of each row's scaled scores are written, too, in float32,
+            with one feature.
         workspace: bytes of memory that it may use besides: the buffer behind the others.
     """
 
@@ -165,15 +167,60 @@ class ScaledAttention:
     scale: float = 1.0
     causal: bool = False
     bias: Tensor | None = None
+    logarithms: Tensor | None = None
     workspace: int = field(default=0, compare=False)  # one plan, whose engine is compiled once
 
     @property
     def written(self) -> frozenset[int]:
         """The buffers that it writes."""
-        return frozenset((self.out.buffer, self.out.buffer + 1))
+        last = max(x.buffer for x in (self.out, self.logarithms) if x is not None)
+        return frozenset(range(self.out.buffer, last + 2))
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> ScaledAttention:
+        """From plain data."""
+        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+        return cls(**parts)
+
+
+@dataclass(frozen=True)
+class AttentionGradient:
+    """The gradient of a `ScaledAttention` that the device's library makes.
+
+    Attributes:
+        queries, keys, values, out: of the attention.
+        cotangent: that of its result.
+        logarithms: of the sums of exponentials of each row's scaled scores, in float32, with one feature.
+        sums: memory for as many numbers.
+        queries_cotangent, keys_cotangent, values_cotangent: what is written.
+        scale, causal: of the attention.
+        workspace: bytes of memory that it may use besides: the buffer behind the others.
+    """
+
+    kind: ClassVar = "attention_gradient"
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    out: Tensor
+    cotangent: Tensor
+    logarithms: Tensor
+    sums: Tensor
+    queries_cotangent: Tensor
+    keys_cotangent: Tensor
+    values_cotangent: Tensor
+    scale: float = 1.0
+    causal: bool = False
+    workspace: int = field(default=0, compare=False)
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that it writes."""
+        results = (self.sums, self.queries_cotangent, self.keys_cotangent, self.values_cotangent)
+        return frozenset((*(x.buffer for x in results), self.values_cotangent.buffer + 1))
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> AttentionGradient:
         """From plain data."""
         parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
         return cls(**parts)
@@ -285,9 +332,10 @@ class Collective:
 
 
 #: What a library does.
-LibraryStep = MatrixProduct | Convolution | ScaledAttention | LibraryCall | Collective
+LibraryStep = MatrixProduct | Convolution | ScaledAttention | AttentionGradient | LibraryCall | Collective
 _KINDS: dict[str, type[LibraryStep]] = {
-    found.kind: found for found in (MatrixProduct, Convolution, ScaledAttention, LibraryCall, Collective)
+    found.kind: found
+    for found in (MatrixProduct, Convolution, ScaledAttention, AttentionGradient, LibraryCall, Collective)
 }
 
 

@@ -15,6 +15,7 @@ def gpu_pipeline(
     half_gradients: bool | None = None,
     pads_products: bool = False,
     without: str | None = None,
+    joins_chains: bool = False,
 ) -> str:
     """What makes a module ready for `compile_module`. What libraries compute, and ops of no kind, have no kernels.
 
@@ -25,6 +26,7 @@ def gpu_pipeline(
         half_gradients: whether attention's gradient is a few kernels for 16 bits only.
         pads_products: whether products of 16 bits get rows that a library reads quickly.
         without: patterns that `canonicalize` leaves out.
+        joins_chains: whether a library may make attention's gradient.
     """
     return sequence(
         simplified(without=without),
@@ -38,5 +40,6 @@ def gpu_pipeline(
         with_options("loops", max_buffers=METAL.max_buffers),
         with_options("fuse", contractions=True, max_buffers=METAL.max_buffers, shared_rows=True, flops_per_byte=4,
                      attention=ATTENTION_FEATURES, chains=True),
+        "join-chains" if joins_chains else "",
         "plan-buffers",
     )  # fmt: skip

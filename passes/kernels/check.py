@@ -57,6 +57,9 @@ class _Check:
             return
         if not function.returns:
             self.fail("it returns nothing")
+        if self.schedule == "chains":
+            self.only_calls()
+            return
         for op in function.ops:
             if len(op.results) != 1:
                 self.fail(f"smelt.{op.name} has {len(op.results)} results", op)
@@ -75,6 +78,11 @@ class _Check:
                 self.fail(plan)
         else:
             self.fail(f"there is no schedule {self.schedule!r}")
+
+    def only_calls(self) -> None:
+        for op in self.function.ops:
+            if op.op.kind != "call":
+                self.fail(f"smelt.{op.name} is no call of a fusion", op)
 
     def fail(self, rule: str, at: OpView | Value | None = None) -> None:
         op = at.owner if isinstance(at, Value) else at

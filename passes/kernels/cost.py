@@ -215,6 +215,8 @@ def _steps(
             if kind == "loop":
                 (loop,) = body.ops
                 inside, steps = read[loop.attrs["body"]].ops, trips(loop)
+            elif kind == "chains":
+                inside = [o for call in body.ops for o in read[call.attrs["callee"]].ops]
         else:
             name, kind, inside = op.name, "library", [op]
         lines = dict.fromkeys(line for o in (*inside, op) if (line := line_of(o.location)))

@@ -96,8 +96,8 @@ def most_buffers(tree: ast.AST) -> Iterator[int]:
 
 
 def test_the_limit_of_buffers_is_stated_once() -> None:
-    """It is a field of the target."""
-    files = python_files("backends", "passes", "runtime", "frontend", "tools")
+    """It is a field of the target; the numbers of NVIDIA's headers are others."""
+    files = [f for f in python_files("backends", "passes", "runtime", "frontend", "tools") if "cuda/dnn/" not in str(f)]
     found = {path: list(most_buffers(tree)) for path, tree in _trees(files, "31")}
     stated = {path: lines for path, lines in found.items() if lines}
     assert list(stated) == ["backends/gpu/devices.py"] and len(stated["backends/gpu/devices.py"]) == 1, stated

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from ...gpu.library import Convolution, ScaledAttention
+from ...gpu.library import AttentionGradient, Convolution, ScaledAttention
 from ..libraries import load, opened
-from . import attention, convolutions
+from . import attention, attention_gradient, convolutions
 from .library import Library
 
 
@@ -16,5 +16,8 @@ def library() -> Library | None:
     loaded = load("cudnn") if load("cublasLt") is not None else None  # which it loads, and cannot do without
     found = opened(Library, loaded)
     if found is not None:
-        found.plans = {Convolution.kind: convolutions.plans, ScaledAttention.kind: attention.plans}
+        found.plans = {
+            Convolution.kind: convolutions.plans, ScaledAttention.kind: attention.plans,
+            AttentionGradient.kind: attention_gradient.plans,
+        }  # fmt: skip
     return found

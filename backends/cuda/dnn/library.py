@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from smelt.ir.errors import DeviceError
 
-from ...gpu.library import Convolution, ScaledAttention, Tensor
+from ...gpu.library import AttentionGradient, Convolution, ScaledAttention, Tensor
 from .. import driver, libraries
 from ..products import alignment, place
 from . import codes
@@ -33,7 +34,7 @@ _WORKSPACE_ALIGNMENT = 256
 #: Sets of addresses for which a plan keeps what cuDNN makes of them.
 _MOST_PACKS = 8
 
-Step = Convolution | ScaledAttention
+Step = Convolution | ScaledAttention | AttentionGradient
 
 
 class Library(libraries.Library[Step, "Plan"]):
@@ -47,6 +48,11 @@ class Library(libraries.Library[Step, "Plan"]):
     describe = "cudnnGetErrorString"
     exhausted = (4003, 4004)
     plans: Mapping[str, Callable[[Library, Any], Iterator[Plan]]] = {}
+
+    @functools.cached_property
+    def version(self) -> int:
+        """As cuDNN numbers it: 91900 for 9.19."""
+        return self.status("cudnnGetVersion")
 
     def _planned(self, step: Step) -> Plan | None:
         return next(self.plans[step.kind](self, step), None)
@@ -141,12 +147,12 @@ class Graph:
         made = self._tensor(number, x.dtype, x.shape, x.strides)
         return made.integers(900, alignment(place(x)[1])).finish()
 
-    def between(self, dtype: str, shape: Sequence[int]) -> Descriptor:
-        """A tensor that one operation gives and others take, and that is nowhere in memory."""
-        strides = [1]
+    def between(self, dtype: str, shape: Sequence[int], strides: Sequence[int] | None = None) -> Descriptor:
+        """A tensor that one operation gives and others take, and that is nowhere in memory; by default row by row."""
+        rows = [1]
         for extent in reversed(shape[1:]):
-            strides.insert(0, strides[0] * extent)
-        made = self._tensor(len(self.parts), dtype, shape, strides)
+            rows.insert(0, rows[0] * extent)
+        made = self._tensor(len(self.parts), dtype, shape, rows if strides is None else strides)
         return made.integers(900, _WORKSPACE_ALIGNMENT).set(907, codes.BOOLEAN, True).finish()
 
     def number(self, value: float, axes: int) -> Descriptor:
@@ -218,32 +224,35 @@ class Plan(libraries.Plan):
 
     Attributes:
         workspace: bytes of memory that it uses beside the step's buffers.
+        parts: of what is computed one after the other, how many bytes further tensors lie, by their numbers.
     """
 
-    def __init__(self, graph: Graph, parts: Sequence[Descriptor], workspace: int):
-        self._graph, self._parts, self.workspace = graph, parts, workspace
+    def __init__(self, graph: Graph, made: Sequence[Descriptor], workspace: int):
+        self._graph, self._made, self.workspace = graph, made, workspace
+        self.parts: Sequence[Mapping[int, int]] = [{}]
         self._at = {number: place(x) for number, x in graph.arrays.items()}
-        self._packs: OrderedDict[tuple[int, ...], Descriptor] = OrderedDict()
+        self._packs: OrderedDict[tuple[int, ...], list[Descriptor]] = OrderedDict()
 
     def run(self, addresses: Sequence[int], stream: ctypes.c_void_p | None = None) -> None:
         """See `smelt.backends.cuda.installed.Plan`."""
         driver.enter()
         library, key = self._graph.library, tuple(addresses)
         with library.guard:
-            pack = self._packs.get(key)
-            if pack is None:
-                pack = self._packs[key] = self._pack(key)
+            packs = self._packs.get(key)
+            if packs is None:
+                packs = self._packs[key] = [self._pack(key, part) for part in self.parts]
                 self._drop_oldest()
             library.call("cudnnSetStream", library.handle, stream)
-            library.call("cudnnBackendExecute", library.handle, self._parts[-1].handle, pack.handle)
+            for pack in packs:
+                library.call("cudnnBackendExecute", library.handle, self._made[-1].handle, pack.handle)
 
     def _drop_oldest(self) -> None:
         while len(self._packs) > _MOST_PACKS:
             self._packs.popitem(last=False)
 
-    def _pack(self, addresses: Sequence[int]) -> Descriptor:
+    def _pack(self, addresses: Sequence[int], part: Mapping[int, int]) -> Descriptor:
         """The memory that an execution works on."""
-        found = {number: addresses[buffer] + offset for number, (buffer, offset) in self._at.items()}
+        found = {n: addresses[buffer] + offset + part.get(n, 0) for n, (buffer, offset) in self._at.items()}
         found.update({number: ctypes.addressof(x) for number, x in self._graph.numbers.items()})
         made = Descriptor(self._graph.library, _PACK).integers(1000, *found)
         made.set(1001, codes.POINTER, *found.values())

@@ -15,6 +15,7 @@ from .calls import build_call
 from .contract.attention import build_attention
 from .contract.build import build_contract
 from .contract.chain import build_chain
+from .contract.chains import build_chains
 from .loops import build_loop
 from .maps import build_map
 from .rows.build import build_row
@@ -45,6 +46,8 @@ def build(
         return build_attention(module, body, scratch)
     if schedule == "chain":
         return build_chain(module, body)
+    if schedule == "chains" and found is not None:
+        return build_chains(module, body, scratch, found, lambda callee: build(module, callee, scratch, found))
     if schedule == "loop" and found is not None:
         (loop,) = body.ops
         return build_loop(module, body, loop, read_function(found[loop.attrs["body"]]))

@@ -48,6 +48,7 @@ GIVEN |= {
     18: {1500: ("compute", (1,))},
     19: {1520: ("x", (15,)), 1521: ("b", (15,)), 1522: ("y", (15,)), 1523: ("product", (15,))},
     21: {1600: ("operator", (18,)), 1601: ("compute", (1,))},
+    31: {2200: ("x", (15,)), 2201: ("y", (15,))},
     22: {1610: ("x", (15,)), 1611: ("y", (15,)), 1612: ("reduction", (15,))},
 }
 #: Attributes that may be given besides.
@@ -71,6 +72,7 @@ class FakeDnn:
     """Attributes:
     done: what was computed: which of x, w and y was written, the descriptors of all, and the engine.
     without: dtypes for which there is no engine.
+    version: as `cudnnGetVersion` says.
     fails: what `cudnnBackendExecute` returns instead of computing.
     captured: convolutions that were put on a stream of their own.
     """
@@ -81,11 +83,14 @@ class FakeDnn:
         self.without: set[int] = set()
         self.fails = self.captured = 0
         self.cudnnGetErrorString = Texts({BAD_PARAM: b"a bad parameter", NOT_SUPPORTED: b"not supported"})
-        self._next, self._stream = 90_000, None
+        self._next, self._stream, self.version = 90_000, None, 91_900
 
     def cudnnCreate(self, handle: Any) -> int:
         handle._obj.value = 89_999
         return SUCCESS
+
+    def cudnnGetVersion(self) -> int:
+        return self.version
 
     def cudnnSetStream(self, handle: Any, stream: Any) -> int:
         assert handle.value == 89_999
@@ -234,6 +239,10 @@ class FakeDnn:
             if operation["kind"] == 19:
                 b = read(operation["b"][0])
                 result = x @ np.repeat(b, x.shape[1] // b.shape[1], axis=1)
+            elif operation["kind"] == 31:
+                result = np.transpose(x, (0, 1, 3, 2))
+            elif operation["kind"] == 22 and x.shape[1] != y["shape"][1]:  # of heads that share one of keys
+                result = x.reshape(x.shape[0], y["shape"][1], -1, *x.shape[2:]).sum(axis=2)
             elif operation["kind"] == 22:
                 axes = tuple(i for i, (n, m) in enumerate(zip(x.shape, y["shape"])) if n != m)
                 (which,) = self.objects[operation["reduction"][0]]["operator"]

@@ -184,8 +184,11 @@ LEFT: dict[str, tuple[Callable[..., Any], Any]] = {
         lambda q, k, v: smelt.softmax(q @ k.swapaxes(-1, -2) + smelt.tanh(q @ k.swapaxes(-1, -2)), axis=-1) @ v,
         smelt.bfloat16,
     ),
-    "its gradient, too": (
-        lambda q, k, v: smelt.value_and_grad(lambda x: attend(x, k, v, scale=0.25).sum())(q), smelt.bfloat16,
+    "with a bias, its gradient, too": (
+        lambda q, k, v: smelt.value_and_grad(
+            lambda x: attend(x, k, v, scale=0.25, mask=smelt.arange(32).astype(smelt.bfloat16) / 64).sum()
+        )(q),
+        smelt.bfloat16,
     ),
 }  # fmt: skip
 
@@ -227,7 +230,7 @@ def test_it_may_be_turned_off(dnn: FakeDnn) -> None:
 def test_steps_are_plain_data(dnn: FakeDnn) -> None:
     at = Tensor(0, "bfloat16", 0, (1, 2, 32, 16), (1024, 512, 16, 1))
     for bias in (None, Tensor(3, "bfloat16", 8, (1, 1, 32, 32), (1024, 1024, 32, 1))):
-        step = ScaledAttention(at, at, at, at, 0.5, True, bias, 1 << 20)
+        step = ScaledAttention(at, at, at, at, 0.5, True, bias, workspace=1 << 20)
         assert step_from(step_to(step)) == step
         library = cudnn.library()
         assert library is not None and library.find(step) is not None

@@ -61,8 +61,8 @@ class Way:
     laid: Mapping[Value, Lay] = field(default_factory=dict)
 
     def rest(self, product: Product) -> list[Value]:
-        """The body's results that are left to compute."""
-        return [v for v in product.body.returns if v != self.target or self.result is not None]
+        """The results made of the product that are left to compute."""
+        return [v for v, _ in product.outputs if v != self.target or self.result is not None]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class Step:
 
     Attributes:
         work: the step of the manifest.
-        buffers: the values of the body that lie in its buffers, as which arrays.
+        buffers: the values of the body that lie in its buffers, or scratch, as which arrays.
         names: of the buffers.
         workspace: bytes of memory in one buffer more.
     """
 
     work: LibraryStep
-    buffers: Sequence[tuple[Value, Aval]]
+    buffers: Sequence[tuple[Value | Scratch, Aval]]
     names: Sequence[str]
     workspace: int = 0
 
@@ -87,7 +87,8 @@ def steps_of(module: GpuModule, product: Product, way: Way, step: Step, scratch:
     head, rest = way.epilogue.head, way.rest(product)
     copies = {v: scratch.take(aval) for v, aval in way.copied.items()}
     found = [kernel for v in copies for kernel in _mapped(module, product, [v], {}, copies, way.laid)]
-    places: dict[Value, Value | Scratch] = {**copies}
+    places: dict[Value | Scratch, Value | Scratch] = {}
+    places.update(copies.items())
     if way.result is not None:
         places[head] = scratch.take(way.result)
     elif rest and head not in product.body.returns:

@@ -2,35 +2,36 @@
 
 What is computed before its operands is written to memory first, what follows is a kernel behind it. So is a bias, and
 a mask as one: libraries give zeros for queries from which numbers near the end of float32 hide all keys alike, where
-they see all of them. Bodies that also give what is known of rows, for a gradient, are left to smelt's own kernels, and
-so are masks that leave out whole tiles, other than a causal one.
+they see all of them. Left to smelt's own kernels are bodies with a bias that also give what is known of rows, for a
+gradient: the logarithm of a sum is lost beside a large bias. So are masks that leave out whole tiles, other than a
+causal one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 from smelt.backends.attention import Attention
 from smelt.backends.contraction import only_moves
-from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Coordinates, Index, linearize, names_of
+from smelt.ir.index import Atom, Coordinates, Index, linearize
 from smelt.ir.ops.arithmetic import Add, Mul
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.conversion import Convert
 from smelt.passes.dependence import cone
-from smelt.passes.kernels.analysis import operand_reads
+from smelt.passes.kernels.analysis import collect_reads, operand_reads
 from smelt.passes.kernels.attention_masks import HIDES, constant_of, hides, is_made_of, sees_something
+from smelt.passes.rewrite import replay
 
 from ...kernel import GpuModule
-from ...library import ScaledAttention, Tensor
-from ..schedule import ScheduledKernel, ScratchPlan
+from ...library import ScaledAttention
+from ..schedule import ScheduledKernel, Scratch, ScratchPlan
+from ..written import build_written
+from .attention_operands import Axes, Lying, lying_of, number_and, tensor
 from .beside import Epilogue, Lay, Step, Way, steps_of
 from .library import targets
 
@@ -45,27 +46,80 @@ def build_library_attention(
 ) -> list[ScheduledKernel] | None:
     """The steps that run a body by the library's attention; None where the library is not asked, or cannot."""
     library, product = module.library, attention.product
-    if library is None or attention.row_outputs or product.size < module.gpu.attention_work:
+    if library is None or product.size < module.gpu.attention_work:
         return None
-    logits = _logits(attention)
-    if logits is None:
+    (key,) = Index.variable("k0", product.depth.extent).atoms()
+    logits = logits_of(attention.scores, attention.softmax.logits, attention.place, key)
+    rows = _Rows.of(attention, scratch)
+    if logits is None or rows is None or (attention.row_outputs and logits.bias is not None):
         return None
     for target, out in targets(product, product.result):
-        found = _step(attention, logits, target, out)
+        found = _step(attention, logits, rows, target, out)
         if found is not None and library.takes(found[0]):
             work, lying, way = found
             extra = library.workspace(work)
-            buffers = [(x.value, x.aval) for x in lying]
+            buffers: list[tuple[Value | Scratch, Aval]] = [(x.value, x.aval) for x in lying]
             names = ["queries", "keys", "values", *["bias"] * (len(lying) - 4), "out"]
+            if rows.offset is not None:
+                buffers.append((rows.memory, rows.aval))
+                names.append("logarithms")
             step = Step(replace(work, workspace=extra), buffers, names, extra)
-            return steps_of(module, product, way, step, scratch)
+            return steps_of(module, product, way, step, scratch) + rows.rest(module, attention)
     return None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is known of rows, for a gradient: the logarithms of sums take the place of the maxima, and 1 that of the
+    sums.
+
+    Attributes:
+        aval, memory: of the logarithms.
+        offset: of their element; None where nobody asks.
+    """
+
+    aval: Aval
+    memory: Value | Scratch
+    offset: Index | None = None
+
+    @classmethod
+    def of(cls, attention: Attention, scratch: ScratchPlan) -> _Rows | None:
+        """None where they lie in no one way."""
+        softmax, body = attention.softmax, attention.product.body
+        maximum, total = (op.results[0] for op in (softmax.maximum, softmax.total))
+        if not attention.row_outputs:
+            return cls(maximum.aval, maximum)
+        reads = collect_reads(body.ops, attention.row_outputs, stop={maximum, total}.__contains__)
+        places = [(v, place) for v in (maximum, total) for place in reads.get(v, ())]
+        if not places or {maximum.dtype, total.dtype} != {dtypes.float32} or maximum.aval.size != total.aval.size:
+            return None
+        offsets = {linearize(place, v.shape) for v, place in places}
+        if len(offsets) != 1:
+            return None
+        memory = maximum if maximum in body.returns else scratch.take(maximum.aval)
+        return cls(maximum.aval, memory, next(iter(offsets)))
+
+    def rest(self, module: GpuModule, attention: Attention) -> list[ScheduledKernel]:
+        """The kernels that make what the body gives of each row."""
+        softmax, body = attention.softmax, attention.product.body
+        maximum, total = (op.results[0] for op in (softmax.maximum, softmax.total))
+        values = [v for v, _ in attention.row_outputs if v != self.memory]
+        inside = cone(values, {maximum, total}) - {maximum, total}
+        ops = [op for op in body.ops if op.results[0] in inside]
+
+        def compute(b: Builder, given: list[Value]) -> list[Value]:
+            env = {maximum: given[0], total: b.full(total.shape, 1.0, total.dtype)}
+            replay(b, ops, env)
+            return [env[v] for v in values]
+
+        name = f"{body.name}_rows"
+        return build_written(module, body.mlir, name, [self.memory], values, compute) if values else []
 
 
 # The logits
 
 @dataclass(frozen=True)
-class _Bias:
+class Bias:
     """What is added to scores.
 
     Attributes:
@@ -84,18 +138,21 @@ class _Bias:
 
 
 @dataclass(frozen=True)
-class _Logits:
+class Logits:
     """``scale * scores + bias``, hidden where the bound is negative."""
 
     scale: float = 1.0
-    bias: _Bias | None = None
+    bias: Bias | None = None
     bound: Index | None = None
 
 
-def _logits(attention: Attention) -> _Logits | None:
-    """What a body makes of its scores; None where that is anything else."""
-    scores, value, place, found = attention.scores, attention.softmax.logits, attention.place, _Logits()
-    (key,) = Index.variable("k0", attention.product.depth.extent).atoms()
+def logits_of(scores: Value, value: Value, place: Coordinates, key: Atom) -> Logits | None:
+    """What logits are made of, which are read at a place; None where that is anything else but scores so.
+
+    Args:
+        key: the variable of keys.
+    """
+    found = Logits()
     while value != scores:
         op = value.owner
         if op is None:
@@ -104,13 +161,13 @@ def _logits(attention: Attention) -> _Logits | None:
         if hidden is not None and hidden[0].bounds:
             seen, value, least = hidden
             is_one = seen.is_all and len(seen.bounds) == 1 and sees_something(seen.bounds, key)
-            if not is_one or found != _Logits() or not (least == float("-inf") or is_made_of(value, scores)):
+            if not is_one or found != Logits() or not (least == float("-inf") or is_made_of(value, scores)):
                 return None
             found = replace(found, bound=seen.bounds[0])
         elif onwards is not None:
             value, place = onwards
         elif isinstance(op.op, Mul):
-            number, value = _number_and(op.operands)
+            number, value = number_and(op.operands)
             if number is None:
                 return None
             found = replace(found, scale=found.scale * number)
@@ -124,28 +181,21 @@ def _logits(attention: Attention) -> _Logits | None:
     return found
 
 
-def _number_and(operands: Sequence[Value]) -> tuple[float | None, Value]:
-    """The number among two factors, and the other one."""
-    x, y = operands
-    number = constant_of(y)
-    return (number, x) if number is not None else (constant_of(x), y)
-
-
-def _added(op: OpView, place: Coordinates, scores: Value) -> tuple[_Bias, Value] | None:
+def _added(op: OpView, place: Coordinates, scores: Value) -> tuple[Bias, Value] | None:
     """A sum's bias, and the other operand, which is made of the scores."""
     for mine, other in (op.operands, op.operands[::-1]):
         if scores not in cone([other]):
-            return _Bias(*_source(other, place), _bounded), mine
+            return Bias(*_source(other, place), _bounded), mine
     return None
 
 
-def _masked(op: OpView, place: Coordinates, scores: Value) -> tuple[_Bias, Value] | None:
+def _masked(op: OpView, place: Coordinates, scores: Value) -> tuple[Bias, Value] | None:
     """A select's mask as a bias, and what stands where it shows something."""
     condition, *both = op.operands
     for at, value in enumerate(both):
         least = constant_of(value)
         if least is not None and least <= HIDES and scores not in cone([condition]):
-            return _Bias(*_source(condition, place), partial(_of_mask, shows=at == 1)), both[1 - at]
+            return Bias(*_source(condition, place), partial(_of_mask, shows=at == 1)), both[1 - at]
     return None
 
 
@@ -184,76 +234,51 @@ def _moved(op: OpView, place: Coordinates) -> tuple[Value, Coordinates] | None:
     return operand_reads(op, place)[0] if rounds or only_moves(op) else None
 
 
-# The operands
-
-@dataclass(frozen=True)
-class _Lying:
-    """Where an operand lies.
-
-    Attributes:
-        value, offset: in memory, or to be written there, and the offset of its element.
-        aval: what lies there.
-        scale: what it is to be multiplied by.
-    """
-
-    value: Value
-    offset: Index
-    aval: Aval
-    scale: float = 1.0
-
-
-def _lying(value: Value, place: Coordinates) -> _Lying:
-    """Where an operand of the scores lies, or what of it must be written to memory first."""
-    scale, last = 1.0, (value, place)
-    while (op := value.owner) is not None:
-        if isinstance(op.op, Mul):
-            number, other = _number_and(op.operands)
-            if number is None:
-                break
-            [place] = [at for v, at in operand_reads(op, place) if v == other]
-            scale, value, last = scale * number, other, (other, place)
-        elif only_moves(op):
-            [(value, place)] = operand_reads(op, place)
-        else:
-            break
-    if value.owner is not None and value.aval.size > last[0].aval.size:  # of which only a part is used
-        value, place = last
-    return _Lying(value, linearize(place, value.shape), value.aval, scale)
+# The step
 
 
 def _step(
-    attention: Attention, logits: _Logits, target: Value, out: Index
-) -> tuple[ScaledAttention, list[_Lying], Way] | None:
+    attention: Attention, logits: Logits, rows: _Rows, target: Value, out: Index
+) -> tuple[ScaledAttention, list[Lying], Way] | None:
     """Attention as a library takes it, where its arrays lie, and what is written for it before; None where it has no
     strides."""
     product = attention.product
     queries, keys, values = (
-        _lying(x.value, x.access.place) for x in (attention.queries, attention.keys, attention.values)
+        lying_of(x.value, x.access.place) for x in (attention.queries, attention.keys, attention.values)
     )
     if values.scale != 1:
         return None
     lying = [queries, keys, values]
     bias = logits.bias
     if bias is not None:
-        lying.append(_Lying(bias.value, linearize(bias.place, bias.value.shape), bias.aval))
+        lying.append(Lying(bias.value, linearize(bias.place, bias.value.shape), bias.aval))
         if SHARED * bias.aval.size * product.columns.extent > product.size:
             return None
-    lying.append(_Lying(target, out, target.aval))
+    lying.append(Lying(target, out, target.aval))
     offsets = [x.offset for x in lying]
+    if rows.offset is not None:
+        offsets.append(rows.offset)
     if any(atom.kind != "var" or n < 0 for offset in offsets for atom, n in offset.terms):
         return None
     if len({x.aval.dtype for x in (*lying[:3], lying[-1])}) > 1 or queries.aval.dtype.size != 2:
         return None
-    axes = _Axes.of(attention, offsets, logits.bound)
+    axes = Axes.of(
+        product.batch, product.rows, product.depth, attention.features, product.columns, offsets, logits.bound
+    )
     if axes is None or not axes.heads.fit(*(offsets[i] for i in (0, *range(3, len(offsets))))):
         return None
-    forms = axes.forms(has_bias=bias is not None)
-    tensors = [_tensor(i, x, form, 2 < i < len(lying) - 1) for i, (x, form) in enumerate(zip(lying, forms))]
+    forms = [
+        axes.of_queries, axes.of_keys, axes.of_values, *([axes.of_scores] if bias is not None else []), axes.of_results
+    ]
+    tensors = [tensor(i, x, form, 2 < i < len(lying) - 1) for i, (x, form) in enumerate(zip(lying, forms))]
     if any(x.strides[-1] != 1 for x in tensors):
         return None
+    logarithms = None
+    if rows.offset is not None:
+        logarithms = tensor(len(lying), Lying(target, rows.offset, rows.aval), axes.of_rows)
     work = ScaledAttention(
         tensors[0], tensors[1], tensors[2], tensors[-1], queries.scale * keys.scale * logits.scale,
-        logits.bound is not None, None if bias is None else tensors[3], WORKSPACE_BYTES,
+        logits.bound is not None, None if bias is None else tensors[3], logarithms, WORKSPACE_BYTES,
     )  # fmt: skip
     copied = {x.value: x.aval for x in lying[:3] if x.value.owner is not None}
     laid: dict[Value, Lay] = {}
@@ -262,95 +287,3 @@ def _step(
             return None
         copied[bias.value], laid[bias.value] = bias.aval, bias.lay
     return work, lying, Way(Epilogue(product.result), target, out, copied, laid=laid)
-
-
-@dataclass(frozen=True)
-class _Heads:
-    """Heads of keys, and of queries that share one of them, as one axis."""
-
-    keys: Fused
-    shared: Fused
-
-    @property
-    def extent(self) -> int:
-        return self.keys.extent * self.shared.extent
-
-    def stride(self, offset: Index) -> int:
-        return _stride(offset, self.keys if self.shared.extent == 1 else self.shared)
-
-    def fit(self, *offsets: Index) -> bool:
-        """Whether all of them lie with one stride."""
-        if 1 in (self.keys.extent, self.shared.extent):
-            return True
-        times = self.shared.extent
-        return all(_stride(x, self.keys) == times * _stride(x, self.shared) for x in offsets)
-
-
-def _stride(offset: Index, loop: Fused) -> int:
-    """How far neighbours along a loop lie from each other."""
-    steps = {atom.args[0]: n for atom, n in offset.terms}
-    return steps.get(loop.variables[-1][0], 0) if loop.variables else 0
-
-
-_Form: TypeAlias = tuple[Fused, _Heads, Fused, Fused]
-
-
-@dataclass(frozen=True)
-class _Axes:
-    """The axes of attention, each along one stride."""
-
-    batch: Fused
-    heads: _Heads
-    queries: Fused
-    keys: Fused
-    features: Fused  #: of queries and keys
-    columns: Fused  #: features of values
-
-    @classmethod
-    def of(cls, attention: Attention, offsets: Sequence[Index], bound: Index | None) -> _Axes | None:
-        """None where that cannot be."""
-        product, one = attention.product, Fused([])
-        batch = fuse_variables(product.batch.variables, offsets)
-        every = product.rows.variables
-        if bound is not None:  # of one position, and the rest are heads
-            position = [v for v in every if v[0] in names_of([bound])]
-            if len(position) != 1 or every[-1] != position[0] or bound != _causal(*position[0], product.depth.extent):
-                return None
-            rows, groups = [Fused(position)], fuse_variables(every[:-1], offsets)
-        else:
-            rows = fuse_variables(every, offsets)
-            rows, groups = rows[-1:], rows[:-1]
-        features = fuse_variables(attention.features.variables, offsets)
-        columns = fuse_variables(product.columns.variables, offsets)
-        if len(batch) > 2 or len(groups) > 1 or len(rows) != 1 or len(features) != 1 or len(columns) != 1:
-            return None
-        missing = [one] * (2 - len(batch))
-        outer, of_keys = [*batch, *missing] if groups else [*missing, *batch]
-        heads = _Heads(of_keys, groups[0] if groups else one)
-        return cls(outer, heads, rows[0], product.depth, features[0], columns[0])
-
-    def forms(self, has_bias: bool) -> list[_Form]:
-        """The axes of queries, keys, values, the bias and the result."""
-        batch, heads, own = self.batch, self.heads, _Heads(self.heads.keys, Fused([]))
-        bias: list[_Form] = [(batch, heads, self.queries, self.keys)] if has_bias else []
-        return [
-            (batch, heads, self.queries, self.features), (batch, own, self.keys, self.features),
-            (batch, own, self.keys, self.columns), *bias, (batch, heads, self.queries, self.columns),
-        ]  # fmt: skip
-
-
-def _causal(name: str, extent: int, keys: int) -> Index:
-    """What is not negative where the query at a position sees the keys up to it."""
-    return Index.variable(name, extent) - Index.variable("k0", keys)
-
-
-def _tensor(buffer: int, x: _Lying, form: _Form, is_bias: bool) -> Tensor:
-    """An array of four axes; of a bias, those along which all elements are one have one."""
-    batch, heads, rows, columns = form
-    shape = [batch.extent, heads.extent, rows.extent, columns.extent]
-    strides = [_stride(x.offset, batch), heads.stride(x.offset), _stride(x.offset, rows), _stride(x.offset, columns)]
-    if is_bias:
-        shape = [n if stride else 1 for n, stride in zip(shape, strides)]
-    reach = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides))
-    strides = [stride if n > 1 else reach for n, stride in zip(shape, strides)]
-    return Tensor(buffer, x.aval.dtype.name, x.offset.const, tuple(shape), tuple(strides))
