@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cuda.dnn import attention_gradient as cudnn_gradient
 from smelt.backends.gpu.devices import GPUS
 from smelt.ir.errors import LibraryError
 from smelt.ir.settings import override
 
-from . import test_attention, test_convolutions, test_solvers, test_transforms
+from . import test_attention, test_attention_gradient, test_convolutions, test_solvers, test_transforms
 from .needs import needs_cublas, needs_cudnn, needs_cufft, needs_cusolver, needs_gpu
 from .test_products import ALL, CASES, numbers, ran
 
@@ -66,6 +69,34 @@ def test_attention_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -
     with smelt.stream("cuda"), override(tier="program", small_work=0):
         for name in test_attention.TAKEN:
             test_attention.ran(name, getattr(smelt, dtype))
+
+
+@needs_cudnn
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_attention_gradients_by_the_library(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once and in parts; small sizes, odd lengths, and larger ones of which bits are compared."""
+    monkeypatch.setitem(GPUS, "nvidia", ALL)
+    with smelt.stream("cuda"), override(tier="program", small_work=0):
+        for function, shapes, *_ in (*test_attention_gradient.TAKEN.values(), *test_attention_gradient.LEFT.values()):
+            test_attention_gradient.gradients(function, shapes, getattr(smelt, dtype))
+        shapes = [(2, 4, 300, 64), (2, 2, 200, 64), (2, 2, 200, 64)]
+        test_attention_gradient.gradients(test_attention_gradient.plain, shapes, getattr(smelt, dtype))
+        whole = gradient_bits(shapes, getattr(smelt, dtype))
+        assert all(gradient_bits(shapes, getattr(smelt, dtype)) == whole for _ in range(4))
+        monkeypatch.setattr(cudnn_gradient, "PART_BYTES", 1 << 21)
+        test_attention_gradient.gradients(
+            test_attention_gradient.plain, [(6, *shape[1:]) for shape in shapes], getattr(smelt, dtype)
+        )
+
+
+def gradient_bits(shapes: list[tuple[int, ...]], dtype: Any) -> list[bytes]:
+    """Cotangents, as they lie in memory."""
+    arrays = [smelt.array(numbers(*shape)).astype(dtype) for shape in (*shapes, shapes[0])]
+    step = smelt.compile(
+        lambda *x: smelt.vjp(test_attention_gradient.plain, list(x[:3]), [x[3]])[1],
+        pipeline=test_attention_gradient.PIPELINE,
+    )
+    return [np.array(x.view(smelt.uint16)).tobytes() for x in step(*arrays)]
 
 
 @needs_cufft
