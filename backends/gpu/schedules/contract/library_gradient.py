@@ -14,33 +14,30 @@ where logits are so large that log(r) is lost beside m, queries see keys whose l
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from smelt.backends.chains import Chain, ChainEnd, ChainScore, analyse_chain
-from smelt.backends.contraction import only_moves, origin, runs_along
+from smelt.backends.chains import ChainEnd, analyse_chain
+from smelt.backends.contraction import origin, runs_along
 from smelt.backends.lowering import Fused
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize
-from smelt.ir.ops.arithmetic import Mul, Sub
-from smelt.ir.ops.compare import Select
-from smelt.ir.ops.conversion import Convert
 from smelt.ir.ops.reduce import ReduceSum
 from smelt.passes.dependence import cone
 from smelt.passes.extract import inputs_of
-from smelt.passes.kernels.analysis import operand_reads, plain_variable, reduced_axes
-from smelt.passes.kernels.attention_masks import constant_of, seen_where
+from smelt.passes.kernels.analysis import plain_variable, reduced_axes
 from smelt.passes.rewrite import replay
 
 from ...kernel import GpuModule
 from ...library import AttentionGradient
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, declare_step
 from ..written import build_written
-from .attention_operands import Axes, Form, Lying, lying_of, tensor
-from .library_attention import Logits, logits_of
+from .attention_operands import Axes, Form, Lying, tensor
+from .gradient_sides import Leaves, Side, source
+from .library_attention import Logits
 
 #: Bytes of memory that a library may use for a gradient.
 WORKSPACE_BYTES = 1 << 31
@@ -51,7 +48,6 @@ NAMES = [
 ]  # fmt: skip
 #: How far products of scales may be apart that are one.
 CLOSE = 1e-6
-
 
 Call = tuple[OpView, Function]
 
@@ -82,7 +78,7 @@ class LibraryGradient:
         results: the cotangents of queries, keys and values.
         axes: of all of them. logits: of the scores; `scale`: what operands are multiplied by.
         op: the product that makes the first result.
-        before: the calls that make operands.
+        before: the calls that make what is read.
         work: what the library is asked for.
     """
 
@@ -105,7 +101,7 @@ class LibraryGradient:
         assert work is not None
         logarithms, sums = scratch.take(m.aval), scratch.take(Aval((self.rows,), dtypes.float32))
         before = build_written(
-            module, body.mlir, f"{body.name}_logarithms", [m.value, r.value], [logarithms],
+            module, body.mlir, f"{body.name}_logarithms", [made.get(x.value, x.value) for x in (m, r)], [logarithms],
             lambda b, given: [given[0] - b.log(b.reshape_to(given[1], m.aval.shape))],
         )  # fmt: skip
         buffers: list[Value | Scratch] = [made.get(x.value, x.value) for x in self.operands]
@@ -164,7 +160,7 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     by_ends = {len(chain.ends): (op, chain) for op, chain in chains}
     if len(chains) != 2 or set(by_ends) != {1, 2}:
         return None
-    sides = [_Side.of(*by_ends[n]) for n in (1, 2)]
+    sides = [Side.of(*by_ends[n]) for n in (1, 2)]
     if any(side is None for side in sides):
         return None
     of_queries, of_keys = (side for side in sides if side is not None)
@@ -198,7 +194,11 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     result = _result(rows, to_queries.difference, cotangent, of_queries)
     if result is None or maxima.offset != reciprocals.offset or maxima.aval.size != reciprocals.aval.size:
         return None
-    results = (to_queries.out, to_keys.out, to_values.out)
+    ends = [(to_queries, of_queries), (to_keys, of_keys), (to_values, of_keys)]
+    outs = [_Out.of(factors.end, side.outer) for factors, side in ends]
+    results = tuple(x for x in outs if x is not None)
+    if len(results) < len(outs):
+        return None
     operands = (queries, keys, values, result, cotangent)
     offsets = [x.offset for x in (*operands, maxima, *(out.lying for out in results))]
     if any(atom.kind != "var" or n < 0 for offset in offsets for atom, n in offset.terms):
@@ -209,7 +209,8 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     )
     if axes is None or {maxima.aval.dtype, reciprocals.aval.dtype} != {dtypes.float32}:
         return None
-    before = tuple(dict.fromkeys(rows[x.value][0] for x in operands if x.value in rows))
+    read = [*(x.value for x in (*operands, maxima, reciprocals)), *(v for out in results for v in out.inputs)]
+    before = tuple(dict.fromkeys(rows[v][0] for v in read if v in rows))
     return LibraryGradient(
         operands, maxima, reciprocals, results, axes, of_queries.logits, scale, chain.ends[0].product.op, before
     )
@@ -221,6 +222,35 @@ def _schedule(function: Function) -> str:
 
 def _place(x: Lying) -> tuple[Value, Index]:
     return x.value, x.offset
+
+
+def _result(
+    rows: Mapping[Value, tuple[OpView, Function, int]], means: tuple[Value, Coordinates], cotangent: Lying, side: Side
+) -> Lying | None:
+    """The result of attention, of which and of whose cotangent numbers of rows are sums over features; None where they
+    are something else."""
+    value, place = means
+    if value not in rows or len(side.inner.features.variables) != 1:
+        return None
+    call, callee, i = rows[value]
+    others = {v: made for v, made in zip(callee.returns, call.results) if v != callee.returns[i]}
+    outer = {**dict(zip(callee.arguments, call.operands)), **others}
+    value, place = source(callee.returns[i], place)
+    if value.owner is None or not isinstance(value.owner.op, ReduceSum):
+        return None
+    [x], axes = value.owner.operands, reduced_axes(value.owner)
+    if len(axes) != 1 or x.shape[axes[0]] != side.inner.features.extent:
+        return None
+    (axis,) = axes
+    feature = Index.variable(*side.inner.features.variables[0])
+    leaves = Leaves(x, (*place[:axis], feature, *place[axis:]), others)
+    if leaves.scale != 1 or leaves.bounds or len(leaves.found) != 2 or any(v not in outer for v, _ in leaves.found):
+        return None
+    both = [Lying(outer[v], linearize(at, v.shape), v.aval) for v, at in leaves.found]
+    for given, result in (both, both[::-1]):
+        if _place(given) == _place(cotangent):
+            return result
+    return None
 
 
 @dataclass(frozen=True)
@@ -260,189 +290,32 @@ class _Out:
 
     def rest(self, module: GpuModule, written: Scratch, made: Mapping[Value, Scratch]) -> list[ScheduledKernel]:
         """The kernels that make the chain's result of what was written."""
-        product = self.end.product
+        product, inputs = self.end.product, self._inputs
         [(value, _)], head, body = product.outputs, product.result, product.body
-        inside = cone([value], [head]) - {head}
-        ops = [op for op in body.ops if op.results[0] in inside]
-        inputs = [v for v in inputs_of(ops, [value]) if v != head]
         names = [a.args[0] for i in product.at if (a := plain_variable(i)) is not None]
 
         def compute(b: Builder, given: list[Value]) -> list[Value]:
             turned = b.transpose(given[0], permutation=tuple(self.variables.index(name) for name in names))
             env = {head: b.reshape_to(turned, head.shape), **dict(zip(inputs, given[1:]))}
-            replay(b, ops, env)
+            replay(b, self._ops, env)
             return [env[value]]
 
-        around = [self.outer[v] for v in (*inputs, value)]
-        *read, target = (made.get(v, v) for v in around)
-        return build_written(module, body.mlir, f"{body.name}_rest", [written, *read], [target], compute)
+        read = [made.get(v, v) for v in self.inputs]
+        return build_written(module, body.mlir, f"{body.name}_rest", [written, *read], [self.outer[value]], compute)
 
+    @property
+    def inputs(self) -> list[Value]:
+        """What of the body around is read to make the chain's result of what was written."""
+        return [] if self.value is not None else [self.outer[v] for v in self._inputs]
 
-@dataclass(frozen=True)
-class _Factors:
-    """What the weights of an end are made of.
+    @property
+    def _ops(self) -> list[OpView]:
+        product = self.end.product
+        inside = cone([product.outputs[0][0]], [product.result]) - {product.result}
+        return [op for op in product.body.ops if op.results[0] in inside]
 
-    Attributes:
-        numbers: of rows: what the logits are shifted by, and a factor of the exponentials.
-        difference: what is subtracted from the cotangents of weights, and where it is read, if these are a factor.
-        scale: the product of all constants.
-        other: the other operand of the end. out: the end's result.
-    """
-
-    numbers: tuple[Lying, Lying]
-    difference: tuple[Value, Coordinates] | None
-    scale: float
-    other: Lying
-    out: _Out
-
-
-@dataclass(frozen=True)
-class _Side:
-    """A chain, as a side of a gradient.
-
-    Attributes:
-        outer: by argument, and by result, the value of the body.
-        scores, inner: the contractions of queries and keys, and of cotangents and values.
-        logits: what exponentials are taken of.
-        operands: queries and keys, cotangents and values.
-    """
-
-    chain: Chain
-    outer: Mapping[Value, Value]
-    scores: ChainScore
-    inner: ChainScore
-    logits: Logits
-    operands: tuple[Lying, ...]
-
-    @classmethod
-    def of(cls, op: OpView, chain: Chain) -> _Side | None:
-        """None where it is none."""
-        outer = dict(zip((*chain.body.arguments, *chain.body.returns), (*op.operands, *op.results)))
-        is_of_queries = len(chain.ends) == 1
-        keys = chain.depth if is_of_queries else chain.rows
-        if len(chain.scores) != 2 or len(chain.exponentials) != 1 or len(keys.variables) != 1:
-            return None
-        (key,) = Index.variable(*keys.variables[0]).atoms()
-        places = [at for end in chain.ends for v, at in _Leaves(end.weights, end.place).found
-                  if v.owner is chain.exponentials[0]]  # fmt: skip
-        difference = chain.exponentials[0].operands[0].owner
-        if difference is None or not isinstance(difference.op, Sub) or not places:
-            return None
-        value, at = operand_reads(difference, places[0])[0]
-        both = [(logits_of(score.value, value, at, key), score) for score in chain.scores]
-        (logits, scores), (_, inner) = sorted(both, key=lambda found: found[0] is None)
-        if logits is None or logits.bias is not None:
-            return None
-        sides = [(x.left, x.right) if is_of_queries else (x.right, x.left) for x in (scores, inner)]
-        operands = [_outer(outer, lying_of(x.value, x.access.place)) for pair in sides for x in pair]
-        given = tuple(x for x in operands if x is not None)
-        return cls(chain, outer, scores, inner, logits, given) if len(given) == 4 else None
-
-    def factors(self, end: ChainEnd) -> _Factors | None:
-        """What the weights of an end are made of; None where that is something else."""
-        leaves = _Leaves(end.weights, end.place)
-        scale, numbers = leaves.scale, list[tuple[Value, Coordinates]]()
-        shifts, differences = list[tuple[Value, Coordinates]](), list[tuple[Value, Coordinates]]()
-        if not all(bound == self.logits.bound for bound in leaves.bounds):
-            return None
-        for value, place in leaves.found:
-            op = value.owner
-            if op is None:
-                numbers.append((value, place))
-            elif op is self.chain.exponentials[0]:
-                assert op.operands[0].owner is not None  # see `of`
-                shifts.append(_source(*operand_reads(op.operands[0].owner, place)[1]))
-            elif isinstance(op.op, Sub) and _source(*operand_reads(op, place)[0])[0] == self.inner.value:
-                differences.append(_source(*operand_reads(op, place)[1]))
-            else:
-                return None
-        every = [*shifts, *numbers, *differences]
-        if len(shifts) != 1 or len(numbers) != 1 or len(differences) > 1 or any(v not in self.outer for v, _ in every):
-            return None
-        rhs = end.product.rhs
-        other, out = _outer(self.outer, lying_of(rhs.value, rhs.access.place)), _Out.of(end, self.outer)
-        if other is None or out is None:
-            return None
-        shift, number = (Lying(self.outer[v], linearize(at, v.shape), v.aval) for v, at in (*shifts, *numbers))
-        difference = next(((self.outer[v], at) for v, at in differences), None)
-        return _Factors((shift, number), difference, scale, other, out)
-
-
-class _Leaves:
-    """The factors of a product, and where they are read, through what moves and rounds them; as far as what is known.
-
-    Attributes:
-        found: those that are no constants. scale: the product of those that are.
-        bounds: what is not negative where zeros do not stand in place of a factor; None of what is not known.
-    """
-
-    def __init__(self, value: Value, place: Coordinates, known: Collection[Value] = ()):
-        self._known = known
-        self.found: list[tuple[Value, Coordinates]] = []
-        self.scale = 1.0
-        self.bounds: list[Index | None] = []
-        self._visit(value, place)
-
-    def _visit(self, value: Value, place: Coordinates) -> None:
-        value, place = _source(value, place, self._known)
-        number, op = constant_of(value), value.owner
-        if value in self._known:
-            self.found.append((value, place))
-        elif number is not None:
-            self.scale *= number
-        elif op is not None and isinstance(op.op, Mul):
-            for v, at in operand_reads(op, place):
-                self._visit(v, at)
-        elif op is not None and isinstance(op.op, Select) and 0 in (zeros := [constant_of(v) for v in op.operands[1:]]):
-            shown = zeros.index(0) == 1
-            (condition, at), *both = operand_reads(op, place)
-            seen = seen_where(condition, at, shown)
-            self.bounds.append(seen.bounds[0] if seen.is_all and len(seen.bounds) == 1 else None)
-            self._visit(*both[0 if shown else 1])
-        else:
-            self.found.append((value, place))
-
-
-def _source(value: Value, place: Coordinates, known: Collection[Value] = ()) -> tuple[Value, Coordinates]:
-    """What is moved, rounded and widened to be a value, and from where; as far as to what is known."""
-    while value.owner is not None and value not in known:
-        op = value.owner
-        is_rounded = isinstance(op.op, Convert) and op.operands[0].dtype.is_float and op.results[0].dtype.is_float
-        if not is_rounded and not only_moves(op):
-            break
-        [(value, place)] = operand_reads(op, place)
-    return value, place
-
-
-def _outer(outer: Mapping[Value, Value], x: Lying) -> Lying | None:
-    """The same of the body around; None of what is computed inside."""
-    return replace(x, value=outer[x.value]) if x.value in outer else None
-
-
-def _result(
-    rows: Mapping[Value, tuple[OpView, Function, int]], means: tuple[Value, Coordinates], cotangent: Lying, side: _Side
-) -> Lying | None:
-    """The result of attention, of which and of whose cotangent numbers of rows are sums over features; None where they
-    are something else."""
-    value, place = means
-    if value not in rows or len(side.inner.features.variables) != 1:
-        return None
-    call, callee, i = rows[value]
-    others = {v: made for v, made in zip(callee.returns, call.results) if v != callee.returns[i]}
-    outer = {**dict(zip(callee.arguments, call.operands)), **others}
-    value, place = _source(callee.returns[i], place)
-    if value.owner is None or not isinstance(value.owner.op, ReduceSum):
-        return None
-    [x], axes = value.owner.operands, reduced_axes(value.owner)
-    if len(axes) != 1 or x.shape[axes[0]] != side.inner.features.extent:
-        return None
-    (axis,) = axes
-    feature = Index.variable(*side.inner.features.variables[0])
-    leaves = _Leaves(x, (*place[:axis], feature, *place[axis:]), others)
-    if leaves.scale != 1 or leaves.bounds or len(leaves.found) != 2 or any(v not in outer for v, _ in leaves.found):
-        return None
-    both = [Lying(outer[v], linearize(at, v.shape), v.aval) for v, at in leaves.found]
-    for given, result in (both, both[::-1]):
-        if _place(given) == _place(cotangent):
-            return result
-    return None
+    @property
+    def _inputs(self) -> list[Value]:
+        """Arguments of the chain."""
+        product = self.end.product
+        return [v for v in inputs_of(self._ops, [product.outputs[0][0]]) if v != product.result]
