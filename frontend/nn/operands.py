@@ -25,7 +25,7 @@ def takes_arrays(function: F, check: Callable[[dict[str, Any]], None] | None = N
     """The function, with what is given for its array parameters as arrays: NumPy's, lists and numbers, too. Errors of
     functions that it calls name it first.
 
-    It is one that `smelt.lazy.core.remembered` may have: all that it does is to make nodes, by types and other arguments.
+    All that it does is to make nodes, by types and other arguments: it is remembered, see `smelt.lazy.core.remembered`.
 
     Args:
         check: is told the arguments of each call by their names; it may raise for values that are there.

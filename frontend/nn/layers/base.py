@@ -23,7 +23,7 @@ from ...lazy.explained import explained
 from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
 from ...utils import tree_flatten, tree_unflatten
-from .entries import check_weights, named_weights, names_of, put_entries
+from .entries import check_weights, named_weights, names_of, note_fitting, put_entries
 from .summary import Row, html_table, table
 
 __all__ = ["Module"]
@@ -190,6 +190,8 @@ class Module(dict[str, Any]):
         for name, given in (("filter_fn", filter_fn), ("map_fn", map_fn), ("is_leaf_fn", is_leaf_fn)):
             if given is not None or name == "filter_fn":
                 check_function(given, f"smelt.nn.Module.filter_and_map: {name}")
+        if map_fn is is_leaf_fn is None and filter_fn in _OF_PARAMETERS:
+            return _parameters(self, filter_fn is Module.trainable_parameter_filter)
         chosen = _Selection(filter_fn, map_fn, is_leaf_fn)
         return {k: chosen.below(self, k, v) for k, v in self.items() if filter_fn(self, k, v)}
 
@@ -498,6 +500,40 @@ class Module(dict[str, Any]):
             raise AttributeValueError(at_user_line(f"weights are saved as .npz or .safetensors, not as {path}"))
 
 
+#: Filters of which `_parameters` gives what `filter_and_map` does.
+_OF_PARAMETERS = frozenset((Module.valid_parameter_filter, Module.trainable_parameter_filter))
+
+
+def _parameters(module: Module, trainable: bool) -> dict[str, Any]:
+    """The parameters of a module, or those that are not frozen: what a step of training asks for several times."""
+    frozen, array = module._no_grad if trainable else _NONE, smelt.array
+    found: dict[str, Any] = {}
+    for key, value in module.items():
+        if key[:1] == "_" or key in frozen:
+            continue
+        if isinstance(value, array):
+            found[key] = value
+        elif isinstance(value, Module):
+            found[key] = _parameters(value, trainable)
+        elif isinstance(value, (dict, list)):
+            found[key] = _entries(module, key, value, trainable, frozen)
+    return found
+
+
+def _entries(module: Module, key: str, value: Any, trainable: bool, frozen: frozenset[str]) -> Any:
+    """The same of a dict or a list in it."""
+    found: list[tuple[Any, Any]] = []
+    for k, v in value.items() if isinstance(value, dict) else enumerate(value):
+        if not isinstance(v, (smelt.array, dict, list)) or (frozen and f"{key}.{k}" in frozen):
+            v = {}
+        elif isinstance(v, Module):
+            v = _parameters(v, trainable)
+        elif not isinstance(v, smelt.array):
+            v = _entries(module, f"{key}.{k}", v, trainable, frozen)
+        found.append((k, v))
+    return dict(found) if isinstance(value, dict) else [v for _, v in found]
+
+
 class _Selection:
     """What `Module.filter_and_map` does below an entry."""
 
@@ -575,6 +611,12 @@ def _where(module: Module, path: str) -> str:
 def _fits_array(old: Any, new: Any) -> bool | None:
     """Whether a value may take the place of another one; None if that has to be looked at inside."""
     return isinstance(new, smelt.array) if isinstance(old, smelt.array) else None
+
+
+def places_of(module: Module, parameters: Any) -> list[tuple[Any, Any, Any]]:
+    """Where `Module.update` would put parameters: dicts and lists, keys, and arrays; nothing where they do not fit."""
+    found: list[tuple[Any, Any, Any]] = []
+    return found if note_fitting(module, parameters, _fits_array, found) else []
 
 
 def _fits_module(old: Any, new: Any) -> bool | None:
