@@ -24,6 +24,7 @@ from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
 from ...utils import tree_flatten, tree_unflatten
 from .entries import check_weights, named_weights, names_of, note_fitting, put_entries
+from .parameters import is_setting, parameters_in
 from .summary import Row, html_table, table
 
 __all__ = ["Module"]
@@ -130,7 +131,7 @@ class Module(dict[str, Any]):
         raise missing_member(key, self, "smelt.nn.Module")
 
     def __setattr__(self, key: str, val: Any) -> None:
-        if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):
+        if isinstance(val, (smelt.array, *_CONTAINERS)) and not is_setting(val):
             self.__dict__.pop(key, None)
             self[key] = val
         else:
@@ -191,7 +192,7 @@ class Module(dict[str, Any]):
             if given is not None or name == "filter_fn":
                 check_function(given, f"smelt.nn.Module.filter_and_map: {name}")
         if map_fn is is_leaf_fn is None and filter_fn in _OF_PARAMETERS:
-            return _parameters(self, filter_fn is Module.trainable_parameter_filter)
+            return parameters_in(self, filter_fn is Module.trainable_parameter_filter, Module)
         chosen = _Selection(filter_fn, map_fn, is_leaf_fn)
         return {k: chosen.below(self, k, v) for k, v in self.items() if filter_fn(self, k, v)}
 
@@ -500,38 +501,8 @@ class Module(dict[str, Any]):
             raise AttributeValueError(at_user_line(f"weights are saved as .npz or .safetensors, not as {path}"))
 
 
-#: Filters of which `_parameters` gives what `filter_and_map` does.
+#: Filters of which `parameters_in` gives what `filter_and_map` does.
 _OF_PARAMETERS = frozenset((Module.valid_parameter_filter, Module.trainable_parameter_filter))
-
-
-def _parameters(module: Module, trainable: bool) -> dict[str, Any]:
-    """The parameters of a module, or those that are not frozen: what a step of training asks for several times."""
-    frozen, array = module._no_grad if trainable else _NONE, smelt.array
-    found: dict[str, Any] = {}
-    for key, value in module.items():
-        if key[:1] == "_" or key in frozen:
-            continue
-        if isinstance(value, array):
-            found[key] = value
-        elif isinstance(value, Module):
-            found[key] = _parameters(value, trainable)
-        elif isinstance(value, (dict, list)):
-            found[key] = _entries(module, key, value, trainable, frozen)
-    return found
-
-
-def _entries(module: Module, key: str, value: Any, trainable: bool, frozen: frozenset[str]) -> Any:
-    """The same of a dict or a list in it."""
-    found: list[tuple[Any, Any]] = []
-    for k, v in value.items() if isinstance(value, dict) else enumerate(value):
-        if not isinstance(v, (smelt.array, dict, list)) or (frozen and f"{key}.{k}" in frozen):
-            v = {}
-        elif isinstance(v, Module):
-            v = _parameters(v, trainable)
-        elif not isinstance(v, smelt.array):
-            v = _entries(module, f"{key}.{k}", v, trainable, frozen)
-        found.append((k, v))
-    return dict(found) if isinstance(value, dict) else [v for _, v in found]
 
 
 class _Selection:
@@ -557,11 +528,6 @@ class _Selection:
 
     def _entry(self, module: Module, key: str, value: Any) -> Any:
         return self.below(module, key, value) if self.chosen(module, key, value) else {}
-
-
-def _is_setting(value: Any) -> bool:
-    """Whether a value is a tuple of numbers, texts and the like, such as the stride of a window."""
-    return isinstance(value, tuple) and not any(isinstance(x, (smelt.array, *_CONTAINERS)) for x in value)
 
 
 def _is_module_entry(module: Module, key: str, value: Any) -> bool:
