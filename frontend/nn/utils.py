@@ -19,7 +19,8 @@ from ..optimizers.base import clipped
 from ..transforms.grad import differentiated
 from ..transforms.recording import check_function, name_of
 from ..utils import tree_flatten, tree_map
-from .layers.base import Module, check_module, places_of
+from .layers.base import Module, check_module, fits_array
+from .layers.entries import note_fitting
 
 __all__ = ["average_gradients", "checkpoint", "clip_grad_norm_sharded", "value_and_grad"]
 
@@ -133,7 +134,8 @@ class _Update:
         #: None: an update is what the model says it is.
         self.places: list[Place] | None = None
         if type(model).update is Module.update:
-            found = places_of(model, parameters)
+            found: list[Place] = []
+            note_fitting(model, parameters, fits_array, found)
             if len(found) == len(leaves) and all(x is y for (_, _, x), y in zip(found, leaves)):
                 self.places = found
 

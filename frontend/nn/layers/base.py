@@ -23,7 +23,7 @@ from ...lazy.explained import explained
 from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
 from ...utils import tree_flatten, tree_unflatten
-from .entries import check_weights, named_weights, names_of, note_fitting, put_entries
+from .entries import check_weights, named_weights, names_of, put_entries
 from .parameters import is_setting, parameters_in
 from .summary import Row, html_table, table
 
@@ -422,7 +422,7 @@ class Module(dict[str, Any]):
         >>> smelt.nn.Linear(1, 1).update({"bias": smelt.array([5.0])}).bias
         array([5], dtype=float32)
         """
-        put_entries(self, parameters, strict, "", type(self).__name__, _fits_array, "parameter")
+        put_entries(self, parameters, strict, "", type(self).__name__, fits_array, "parameter")
         return self
 
     @explained
@@ -574,15 +574,9 @@ def _where(module: Module, path: str) -> str:
     return f"{type(module).__name__} ({path})" if path else type(module).__name__
 
 
-def _fits_array(old: Any, new: Any) -> bool | None:
+def fits_array(old: Any, new: Any) -> bool | None:
     """Whether a value may take the place of another one; None if that has to be looked at inside."""
     return isinstance(new, smelt.array) if isinstance(old, smelt.array) else None
-
-
-def places_of(module: Module, parameters: Any) -> list[tuple[Any, Any, Any]]:
-    """Where `Module.update` would put parameters: dicts and lists, keys, and arrays; nothing where they do not fit."""
-    found: list[tuple[Any, Any, Any]] = []
-    return found if note_fitting(module, parameters, _fits_array, found) else []
 
 
 def _fits_module(old: Any, new: Any) -> bool | None:
