@@ -1,8 +1,8 @@
 """Functions of NumPy on arrays with short rows, with each of which it begins anew.
 
 ``p[:, None] - p`` of points of a plane has rows of two elements. Sums, differences, products and quotients of such are
-loops of the core; others go column by column: so they begin as often as a row has elements. So do reductions whose order
-does not matter; those of many rows of few elements to one go by halves.
+loops of the core; others go column by column: so they begin as often as a row has elements. So do reductions whose
+order does not matter; those of many rows of few elements to one go by halves.
 """
 
 from __future__ import annotations
