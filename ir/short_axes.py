@@ -25,7 +25,7 @@ LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
 #: Numbers, in `short_rows.c`, of functions that have a loop for broadcast rows; rows of a result from which on that is
 #: called, and elements of a row at most: longer ones NumPy takes as quickly.
-LOOPS = {ufunc: number for number, ufunc in enumerate((np.add, np.subtract, np.multiply, np.true_divide))}
+LOOPS: dict[Callable[..., Any], int] = {np.add: 0, np.subtract: 1, np.multiply: 2, np.true_divide: 3}
 LEAST_ROWS, MOST_ROW = 128, 256
 
 #: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
