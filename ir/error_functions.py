@@ -190,6 +190,15 @@ def _erfinv(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid_array(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + e⁻ˣ) without overflow."""
-    e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, e.dtype.type(1)) / (1 + e)
+    """1 / (1 + e⁻ˣ) without overflow, of float32 or float64."""
+    zero, one = _BOUNDS[x.dtype]
+    e = np.asarray(np.abs(x))
+    np.negative(e, e)
+    np.exp(e, e)
+    found = np.where(np.less(x, zero), e, one)
+    np.add(e, one, e)
+    return np.divide(found, e, found)
+
+
+#: 0 and 1 as arrays: NumPy makes them of numbers in each call.
+_BOUNDS = {np.dtype(dtype): (np.zeros((), dtype), np.ones((), dtype)) for dtype in (np.float32, np.float64)}

@@ -27,6 +27,7 @@ class HostLoops:
         select: elements of one array or another, by a condition; see `selected.c`.
         signs: of float32 or float64; see `selected.c`.
         shift_words: one word by each of a row of shifts, for many words; see `elements.c`.
+        short_rows: arithmetic of rows that are broadcast, where they lie in order; see `short_rows.c`.
         convert_halves: float16 or bfloat16 to float32, or back; see `halves.c`.
     """
 
@@ -45,6 +46,7 @@ class HostLoops:
     select: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None = None
     signs: Callable[[np.ndarray, np.ndarray], None] | None = None
     shift_words: Callable[[np.ndarray, np.ndarray, np.ndarray], None] | None = None
+    short_rows: Callable[[int, np.ndarray, np.ndarray, np.ndarray], bool] | None = None
     convert_halves: Callable[[np.ndarray, np.ndarray, bool], None] | None = None
 
 

@@ -1,7 +1,8 @@
 """Functions of NumPy on arrays with short rows, with each of which it begins anew.
 
-``p[:, None] - p`` of points of a plane has rows of two elements. Column by column it begins as often as a row has
-elements. So do reductions whose order does not matter; those of many rows of few elements to one go by halves.
+``p[:, None] - p`` of points of a plane has rows of two elements. Sums, differences, products and quotients of such are
+loops of the core; others go column by column: so they begin as often as a row has elements. So do reductions whose
+order does not matter; those of many rows of few elements to one go by halves.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import halves
+from . import dtypes, halves
 from .aval import Aval
 from .host_loops import loops
 
@@ -21,6 +22,11 @@ from .host_loops import loops
 LEAST, MOST = 8192, 4
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
+
+#: Numbers, in `short_rows.c`, of functions that have a loop for broadcast rows; rows of a result from which on that is
+#: called, and elements of a row at most: longer ones NumPy takes as quickly.
+LOOPS: dict[Callable[..., Any], int] = {np.add: 0, np.subtract: 1, np.multiply: 2, np.true_divide: 3}
+LEAST_ROWS, MOST_ROW = 128, 256
 
 #: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
 LEAST_SHIFTED, MOST_SHIFTS = 512, 32
@@ -32,9 +38,25 @@ def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval
     if len(operands) < 2 or not isinstance(ufunc, np.ufunc) or result.ndim < 2:
         return ufunc
     size, short = result.size, result.shape[-1]
+    number = LOOPS.get(ufunc)
+    if number is not None and loops.short_rows is not None and result.dtype in (dtypes.float32, dtypes.float64):
+        is_long = type(short) is int and not 1 < short <= MOST_ROW
+        if not is_long and not (type(size) is int and type(short) is int and size < short * LEAST_ROWS):
+            return functools.partial(_by_rows, ufunc, number)
     if (type(size) is int and size < LEAST) or type(short) is not int or not 1 < short <= MOST:
         return ufunc
     return functools.partial(_by_columns, ufunc)
+
+
+def _by_rows(ufunc: np.ufunc, number: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.shape != y.shape and x.ndim and y.ndim and x.dtype is y.dtype and loops.short_rows is not None:
+        shape = np.broadcast(x, y).shape
+        if 1 < shape[-1] <= MOST_ROW and math.prod(shape[:-1]) >= LEAST_ROWS:
+            out = np.empty(shape, x.dtype)
+            if loops.short_rows(number, x, y, out):
+                return out
+    found: np.ndarray = ufunc(x, y)
+    return found
 
 
 def _by_columns(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:

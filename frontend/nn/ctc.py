@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import smelt
@@ -16,7 +17,7 @@ __all__ = ["ctc_loss"]
 NEVER = -1e30
 
 
-@takes_arrays
+@functools.partial(takes_arrays, remembers=False)  # a loop is no recipe, nor are the checks of its indices
 def ctc_loss(
     log_probs: array,
     targets: array,

@@ -6,14 +6,16 @@ row, ``"mean"`` or ``"sum"`` for one number.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import smelt
 from smelt import array
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.listing import listed
 
+from ..functions.known_indices import check_known
 from ..lacking import lacking
 from .ctc import ctc_loss
 from .layers.activation_functions import largest_and_rest, relu, widened
@@ -63,7 +65,15 @@ def _weighted(name: str, loss: array, weights: array | None) -> array:
     return loss * weights
 
 
-@takes_arrays
+def _check_classes(given: dict[str, Any]) -> None:
+    """Raise for a target that is there and no class."""
+    x, targets, axis = given.get("logits", given.get("inputs")), given.get("targets"), given.get("axis", -1)
+    if isinstance(x, array) and isinstance(targets, array) and isinstance(axis, int) and targets.dtype.is_integer:
+        if targets.ndim == x.ndim - 1 and -x.ndim <= axis < x.ndim:
+            check_known(targets, axis % x.ndim, x)
+
+
+@functools.partial(takes_arrays, check=_check_classes)
 def cross_entropy(
     logits: array,
     targets: array,
@@ -196,7 +206,7 @@ def mse_loss(predictions: array, targets: array, reduction: Reduction = "mean") 
     return _reduced("mse_loss", smelt.square(predictions - targets), reduction)
 
 
-@takes_arrays
+@functools.partial(takes_arrays, check=_check_classes)
 def nll_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction = "none") -> array:
     """-inputs[targets] along an axis.
 

@@ -11,6 +11,7 @@ import smelt
 from smelt.ir.errors import SmeltError
 from smelt.ir.listing import listed
 
+from ..lazy.core import Memory, call
 from ..lazy.explained import explained
 
 __all__ = ["takes_arrays"]
@@ -20,9 +21,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 __dir__ = listed(globals())
 
 
-def takes_arrays(function: F) -> F:
+def takes_arrays(
+    function: F, check: Callable[[dict[str, Any]], None] | None = None, remembers: bool = True
+) -> F:
     """The function, with what is given for its array parameters as arrays: NumPy's, lists and numbers, too. Errors of
     functions that it calls name it first.
+
+    Args:
+        check: is told the arguments of each call by their names; it may raise for values that are there.
+        remembers: whether all that it does else is to make nodes, by types and other arguments, so that it is run once
+            for these; see `smelt.lazy.core.remembered`.
 
     Raises:
         DTypeError: from a call; no array can be made of what was given.
@@ -35,6 +43,7 @@ def takes_arrays(function: F) -> F:
     arrays = {name for name, kind in kinds.items() if kind == "array"}
     places = list(kinds)
     public = f"smelt.nn.{'losses.' * ('reduction' in kinds)}{function.__name__}: "
+    memory = Memory(function, frozenset())
 
     def converted(name: str, x: Any) -> Any:
         return x if name not in arrays or x is None or isinstance(x, smelt.array) else smelt.asarray(x)
@@ -42,11 +51,13 @@ def takes_arrays(function: F) -> F:
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
-            if len(args) == 1 and not kwargs and type(args[0]) is smelt.array:
-                return function(*args)
-            given = [converted(name, x) for name, x in zip(places, args)]
+            if len(args) == 1 and not kwargs and type(args[0]) is smelt.array and remembers:
+                return call(memory, args, kwargs)
+            given = (*[converted(name, x) for name, x in zip(places, args)], *args[len(places) :])
             named = {name: converted(name, x) for name, x in kwargs.items()}
-            return function(*given, *args[len(places) :], **named)
+            if check is not None:
+                check({**dict(zip(places, given)), **named})
+            return call(memory, given, named) if remembers else function(*given, **named)
         except SmeltError as error:
             message = str(error)
             if message.startswith("smelt") and not message.startswith(("smelt.nn.", public)):

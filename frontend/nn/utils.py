@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import smelt
@@ -16,18 +16,24 @@ from ..lazy.explained import explained
 from ..lazy.signatures import P, R, T
 from ..lazy.tree import STATES, flatten, unflatten
 from ..optimizers.base import clipped
-from ..transforms.recording import check_function
+from ..transforms.grad import differentiated
+from ..transforms.recording import check_function, name_of
 from ..utils import tree_flatten, tree_map
-from .layers.base import Module, check_module
+from .layers.base import Module, check_module, fits_array
+from .layers.entries import note_fitting
 
 __all__ = ["average_gradients", "checkpoint", "clip_grad_norm_sharded", "value_and_grad"]
 
 __dir__ = listed(globals())
 
 
-def _places(model: Module) -> list[tuple[Any, Any]]:
-    """The dicts and lists inside a module that hold arrays, and under which key."""
-    found: list[tuple[Any, Any]] = []
+#: A dict or a list inside a module, a key of it, and the array that stands there.
+Place = tuple[Any, Any, Any]
+
+
+def _places(model: Module) -> list[Place]:
+    """Where there are arrays in the dicts and lists inside a module."""
+    found: list[Place] = []
     pending: list[Any] = [model]
     seen: set[int] = set()
     while pending:
@@ -35,12 +41,21 @@ def _places(model: Module) -> list[tuple[Any, Any]]:
         if id(holder) in seen:
             continue
         seen.add(id(holder))
-        for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-            if isinstance(value, smelt.array) and not isinstance(holder, tuple):
-                found.append((holder, key))
+        for key, value in holder.items() if isinstance(holder, dict) else enumerate(holder):
+            if isinstance(value, smelt.array):
+                if not isinstance(holder, tuple):
+                    found.append((holder, key, value))
             elif isinstance(value, (dict, list, tuple)):
                 pending.append(value)
     return found
+
+
+def _changed(before: list[Place], after: list[Place]) -> list[Place]:
+    """The places with another array than before."""
+    if len(before) == len(after) and all(x is y and h is g and k == j for (h, k, x), (g, j, y) in zip(before, after)):
+        return []
+    known = {(id(holder), key): x for holder, key, x in before}
+    return [(holder, key, x) for holder, key, x in after if x is not known.get((id(holder), key))]
 
 
 def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, dict[str, Any]]]:
@@ -71,6 +86,8 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
     check_module("value_and_grad", model)
     check_function(fn, "smelt.nn.value_and_grad")
 
+    who = name_of(fn)
+
     @functools.wraps(fn)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> tuple[R, dict[str, Any]]:
         parameters = model.trainable_parameters()
@@ -80,27 +97,61 @@ def value_and_grad(model: Module, fn: Callable[P, R]) -> Callable[P, tuple[R, di
             raise TreeError(
                 at_user_line(f"smelt.nn.value_and_grad: no parameter of {type(model).__name__} is trainable")
             )
-        changed: list[tuple[Any, Any]] = []
+        updated = _Update(model, parameters, leaves, structure)
+        changed: list[Place] = []
 
-        @functools.wraps(fn)
-        def of_parameters(floats: Any, args: Any, kwargs: Any) -> Any:
-            model.update(unflatten(structure, [x if given is None else given for x, given in zip(leaves, floats)]))
-            before = {(id(holder), key): holder[key] for holder, key in _places(model)}
+        def of_parameters(values: Sequence[Any]) -> Any:
+            updated.put([x if given is None else given for x, given in zip(leaves, values[0])])
+            before = _places(model)
             result = fn(*args, **kwargs)
-            changed.extend((h, k) for h, k in _places(model) if h[k] is not before.get((id(h), k)))
+            changed.extend(_changed(before, _places(model)))
             loss = result[0] if isinstance(result, (tuple, list)) and result else result
-            return loss, result, [holder[key] for holder, key in changed]
+            return loss, result, [x for _, _, x in changed]
 
         try:
-            (_, value, values), gradients = smelt.value_and_grad(of_parameters)(floats, args, kwargs)
+            (_, value, found), (gradients,) = differentiated(
+                "smelt.value_and_grad", who, [("argument 0", floats)], of_parameters, floats, args, kwargs
+            )
         finally:
-            model.update(parameters)
-        for (holder, key), x in zip(changed, values):
+            updated.put_back()
+        for (holder, key, _), x in zip(changed, found):
             holder[key] = x
-        found = [smelt.zeros_like(x) if g is None else g for x, g in zip(leaves, gradients)]
-        return value, unflatten(structure, found)
+        completed = [smelt.zeros_like(x) if g is None else g for x, g in zip(leaves, gradients)]
+        return value, unflatten(structure, completed)
 
     return wrapped
+
+
+class _Update:
+    """Arrays that stand in the places of the parameters of a module for a while.
+
+    Args:
+        parameters: trees as from `Module.trainable_parameters`, and what they consist of.
+    """
+
+    def __init__(self, model: Module, parameters: dict[str, Any], leaves: Sequence[Any], structure: Any):
+        self.model, self.parameters, self.structure = model, parameters, structure
+        #: None: an update is what the model says it is.
+        self.places: list[Place] | None = None
+        if type(model).update is Module.update:
+            found: list[Place] = []
+            note_fitting(model, parameters, fits_array, found)
+            if len(found) == len(leaves) and all(x is y for (_, _, x), y in zip(found, leaves)):
+                self.places = found
+
+    def put(self, arrays: Sequence[Any]) -> None:
+        if self.places is None:
+            self.model.update(unflatten(self.structure, arrays))
+            return
+        for (holder, key, _), x in zip(self.places, arrays):
+            holder[key] = x
+
+    def put_back(self) -> None:
+        if self.places is None:
+            self.model.update(self.parameters)
+            return
+        for holder, key, x in self.places:
+            holder[key] = x
 
 
 def checkpoint(module: Module, fn: Callable[..., Any] | None = None) -> Callable[..., Any]:

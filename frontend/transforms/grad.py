@@ -155,44 +155,65 @@ def _value_and_grad(
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         selected = _selected(what, who, positions, names, args, kwargs)
-        variables = Variables(what, who, selected)
-        stored: list[StoredCotangent] = []
-        with recording(), unchanged(args, kwargs):
-            markers = variables.markers()
-            refs = [m._ref for m in markers]  # before `fun` runs: it may change its arguments in place
-            values = variables.rebuild(markers)
-            mirrored = None
-            if len(values) != len(markers) or not all(map(operator.is_, values, markers)):
-                mirrored = Mirrored([x for _, x in selected], values)
-            with storing(stored):
-                result = settled(_called(fun, positions, names, args, kwargs, values))
-            if mirrored is not None:
-                mirrored.write_back()
-            loss = _loss_of(result, who, what)
-            # What depends on the arguments comes from the same node, so that it is computed once.
-            found = tree.ArrayTree(result)
-            found_refs = found.refs
-            refs += [s.marker._ref for s in stored]
-            f = record_function(who, refs, found_refs, keep_outside=True)
-            inputs = [*variables.refs, *(s.zeros._ref for s in stored), *f.captured]
-            check_no_escape(what, inputs)
-            outside = set(f.captured)
-            inputs.append(number_ref(1.0, loss.dtype))
-            avals = f.results + variables.avals + [s.zeros.aval for s in stored]
-            outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, avals)
-            for s, cotangent in zip(stored, outs[len(avals) - len(stored) :]):
-                s.found(cotangent)
-        results = [
-            out if x is loss or (ref not in outside and ref[0].values is None) else x
-            for x, ref, out in zip(found.arrays, found_refs, outs)
-        ]
-        gradients = variables.rebuild([conjugated(x) for x in outs[len(results) : len(outs) - len(stored)]])
+
+        def call(values: Sequence[Any]) -> Any:
+            return _called(fun, positions, names, args, kwargs, values)
+
+        value, gradients = differentiated(what, who, selected, call, args, kwargs)
         gradient: Any = gradients[0] if single else tuple(gradients[: len(positions)])
         if names:
             gradient = (gradient if positions else None, dict(zip(names, gradients[len(positions) :])))
-        return found.rebuild(results), gradient
+        return value, gradient
 
     return wrapped
+
+
+def differentiated(
+    what: str, who: str, selected: Sequence[tuple[str, Any]], call: Callable[[Sequence[Any]], Any], *given: Any
+) -> tuple[Any, Sequence[Any]]:
+    """What a function returns, and its gradient by each of some trees.
+
+    Args:
+        what: the function of smelt that was asked for, `who`: the function, for messages.
+        selected: the trees, with what messages call them. call: the function of what stands in their places.
+        given: trees with arrays that the function may update in place, but for itself.
+    """
+    variables = Variables(what, who, selected)
+    stored: list[StoredCotangent] = []
+    with recording(), unchanged(*given):
+        markers = variables.markers()
+        refs = [m._ref for m in markers]  # before the function runs: it may change its arguments in place
+        values = variables.rebuild(markers)
+        mirrored = None
+        if len(values) != len(markers) or not all(map(operator.is_, values, markers)):
+            mirrored = Mirrored([x for _, x in selected], values)
+        with storing(stored):
+            result = settled(call(values))
+        if mirrored is not None:
+            mirrored.write_back()
+        loss = _loss_of(result, who, what)
+        # What depends on the arguments comes from the same node, so that it is computed once.
+        found = tree.ArrayTree(result)
+        found_refs = found.refs
+        refs += [s.marker._ref for s in stored]
+        f = record_function(who, refs, found_refs, keep_outside=True)
+        inputs = [*variables.refs, *(s.zeros._ref for s in stored), *f.captured]
+        check_no_escape(what, inputs)
+        outside = set(f.captured)
+        inputs.append(number_ref(1.0, loss.dtype))
+        avals = f.results + variables.avals + [s.zeros.aval for s in stored]
+        outs = apply_function(f, [("vjp", _of_scalar(len(refs)))], inputs, avals)
+        for s, cotangent in zip(stored, outs[len(avals) - len(stored) :]):
+            s.found(cotangent)
+    results = [
+        out if x is loss or (ref not in outside and ref[0].values is None) else x
+        for x, ref, out in zip(found.arrays, found_refs, outs)
+    ]
+    own = outs[len(results) : len(outs) - len(stored)]
+    if any(a.dtype.is_complex for a in variables.avals):
+        own = [conjugated(x) for x in own]
+    gradients = variables.rebuild(own)
+    return found.rebuild(results), gradients
 
 
 def _selected(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes, elementary
+from ..aval import Aval
 from ..error_functions import erf_array, erfc_array, erfinv_array, sigmoid_array
 from ..halves import in_float32
 from ..kinds import Elementwise, silent
-from ..op import Operand, Tangents, Values, only
+from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
 if TYPE_CHECKING:
@@ -421,6 +422,9 @@ class Sigmoid(Elementwise, name="sigmoid"):
     @silent
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(sigmoid_array, x)
+
+    def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
+        return HostCall(sigmoid_array) if result.dtype.size > 2 else None
 
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results

@@ -14,6 +14,7 @@ import pytest
 
 import smelt
 from smelt.functions import indexing, joining, updating
+from smelt.ir import short_axes
 from smelt.ir.ops import reduce
 from smelt.lazy import core, recipes
 from smelt.lazy.core import memory_of, remembered
@@ -71,6 +72,8 @@ def nodes(found: Any) -> list[Any]:
         assert not isinstance(known, list)
         # Which of the two it is may be known with the size alone; of few elements they are the same.
         function = known and (np.add.reduce if known.function is reduce._added else known.function)
+        if isinstance(function, functools.partial) and function.func is short_axes._by_rows:
+            function = function.args[0]
         call = known and [str(x) for x in (function, known.first, known.extra, known.names, known.manner)]
         cost = known and (round(known.work, 6), round(known.seconds * 1e9, 3), known.ops)
         attrs = {} if isinstance(node.op, GraphOp) else node.attrs

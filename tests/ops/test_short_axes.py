@@ -11,6 +11,7 @@ import smelt
 from smelt.ir import short_axes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import float32
+from smelt.ir.host_loops import loops
 from smelt.ir.op import registry
 from smelt.ir.settings import override
 
@@ -58,9 +59,81 @@ def test_only_what_gains_is_taken() -> None:
         aval = Aval(shape, float32)
         return short_axes.by_columns(np.add, [aval] * count, aval) is not np.add
 
+    def arctan2(*shape: int) -> bool:
+        aval = Aval(shape, float32)
+        return short_axes.by_columns(np.arctan2, [aval] * 2, aval) is not np.arctan2
+
+    assert arctan2(5000, 2)
+    assert arctan2(50, 100, 4)
+    assert not any([arctan2(5000, 1), arctan2(5000, 5), arctan2(100, 2), arctan2(5000)])
     assert taken(5000, 2)
-    assert taken(50, 100, 4)
-    assert not any([taken(5000, 1), taken(5000, 5), taken(100, 2), taken(5000), taken(5000, 2, count=1)])
+    assert not any([taken(5000, 1), taken(5000), taken(5000, 2, count=1), taken(100, 8), taken(5000, 1000)])
+    if loops.short_rows is not None:
+        assert taken(5000, 5) and taken(500, 10, 8) and taken(128, 256)
+
+
+#: Broadcast in all places, of one row, of one element, of one with gaps.
+BROADCAST = [
+    *SHAPES,
+    ((500, 1, 8), (1, 10, 8)),
+    ((500, 1, 8), (10, 8)),
+    ((5, 1, 60, 1, 7), (1, 4, 60, 3, 1)),
+    ((5, 40, 17), (40, 1)),
+    ((5, 40, 17), (5, 1, 1)),
+    ((1, 300, 33), (300, 1)),
+    ((200, 64), (200, 1)),
+    ((200, 256), (256,)),
+    ((200, 1), (1, 9)),
+]
+
+
+def _lying(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> list[np.ndarray]:
+    """Arrays of a shape that lie in different ways, of all kinds of numbers."""
+    found = rng.uniform(-9, 9, [2 * n for n in shape]).astype(dtype)
+    found[rng.uniform(size=found.shape) < 0.1] = 0.0
+    found[rng.uniform(size=found.shape) < 0.1] = -np.inf
+    found[rng.uniform(size=found.shape) < 0.1] = -0.0
+    halves = tuple(slice(n) for n in shape)
+    plain = found[halves].copy()
+    return [
+        plain,
+        found[halves],
+        found[tuple(slice(0, 2 * n, 2) for n in shape)],
+        plain[::-1] if shape else plain,
+        np.asfortranarray(plain),
+        np.broadcast_to(plain[:1], shape) if shape else plain,
+    ]
+
+
+@pytest.mark.parametrize("ufunc", short_axes.LOOPS, ids=lambda u: u.__name__)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loops_of_rows_are_numpys(ufunc: np.ufunc, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    for a, b in BROADCAST:
+        for first, second in ((a, b), (b, a)):
+            for x in _lying(first, dtype, rng):
+                for y in _lying(second, dtype, rng)[:: 1 if x.flags.c_contiguous else 2]:
+                    with np.errstate(all="ignore"):
+                        found, want = short_axes._by_rows(ufunc, short_axes.LOOPS[ufunc], x, y), ufunc(x, y)
+                    np.testing.assert_array_equal(found, want, strict=True)
+                    assert (np.signbit(found) == np.signbit(want))[~np.isnan(want)].all()
+                    assert found.strides == want.strides, "sums of it are rounded in another order"
+
+
+@pytest.mark.skipif(loops.short_rows is None, reason="the core is not built")
+def test_loops_of_rows_refuse_what_does_not_fit() -> None:
+    run, out = loops.short_rows, np.zeros((4, 8), np.float32)
+    assert run is not None
+    x, y = np.ones((4, 8), np.float32), np.ones((4, 1), np.float32)
+    assert run(0, x, y, out) and (out == 2).all()
+    wrong = [(9, x, y), (-1, x, y), (0, x[:3], y), (0, x, y.astype(np.float64)), (0, x[None], y), (0, x[:, ::2], y)]
+    assert not any(run(number, a, b, out) for number, a, b in wrong)
+    assert not run(0, x[:, ::-1], y, out) and not run(0, y, y, out) and (out == 2).all()
+    with pytest.raises((BufferError, ValueError)):
+        run(0, x, y, out.T)
+    out.flags.writeable = False
+    with pytest.raises((BufferError, ValueError)):
+        run(0, x, y, out)
 
 
 @pytest.mark.parametrize("tier", ["ops", "strided", "program"])

@@ -459,4 +459,4 @@ if core.native is not None:
     loops.arrange, loops.convert_halves = core.native.arrange, core.native.convert_halves
     loops.select = core.native.select
     loops.signs = core.native.signs
-    loops.shift_words = core.native.shift_words
+    loops.shift_words, loops.short_rows = core.native.shift_words, core.native.short_rows

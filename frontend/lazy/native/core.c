@@ -91,6 +91,7 @@ static PyMethodDef functions[] = {
     {"signs", signs, METH_VARARGS, "See selected.c."},
     {"small_matrices", small_matrices, METH_VARARGS, "See small_matrices.c."},
     {"shift_words", shift_words, METH_VARARGS, "See elements.c."},
+    {"short_rows", short_rows, METH_VARARGS, "See short_rows.c."},
     {"write_rows", write_rows, METH_VARARGS, "See written_rows.c."},
     {"connect_elements", connect_elements, METH_VARARGS, "Take what `error_functions.py` has."},
     {"connect_keys", connect_keys, METH_VARARGS, "Take what `graph.py` has."},

@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 21
+#define INTERFACE 22
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -101,6 +101,7 @@ SHARED PyObject *erf_of(PyObject *module, PyObject *args);
 SHARED PyObject *erf_of_single(PyObject *module, PyObject *args);
 SHARED PyObject *erfinv_of_single(PyObject *module, PyObject *args);
 SHARED PyObject *shift_words(PyObject *module, PyObject *args);
+SHARED PyObject *short_rows(PyObject *module, PyObject *args);
 
 /* row_sums.c */
 SHARED PyObject *row_sums(PyObject *module, PyObject *args);

@@ -24,6 +24,7 @@ from ...lazy.tree import kind_of
 from ...transforms.recording import check_function
 from ...utils import tree_flatten, tree_unflatten
 from .entries import check_weights, named_weights, names_of, put_entries
+from .parameters import is_setting, parameters_in
 from .summary import Row, html_table, table
 
 __all__ = ["Module"]
@@ -130,7 +131,7 @@ class Module(dict[str, Any]):
         raise missing_member(key, self, "smelt.nn.Module")
 
     def __setattr__(self, key: str, val: Any) -> None:
-        if isinstance(val, (smelt.array, *_CONTAINERS)) and not _is_setting(val):
+        if isinstance(val, (smelt.array, *_CONTAINERS)) and not is_setting(val):
             self.__dict__.pop(key, None)
             self[key] = val
         else:
@@ -190,6 +191,8 @@ class Module(dict[str, Any]):
         for name, given in (("filter_fn", filter_fn), ("map_fn", map_fn), ("is_leaf_fn", is_leaf_fn)):
             if given is not None or name == "filter_fn":
                 check_function(given, f"smelt.nn.Module.filter_and_map: {name}")
+        if map_fn is is_leaf_fn is None and filter_fn in _OF_PARAMETERS:
+            return parameters_in(self, filter_fn is Module.trainable_parameter_filter, Module)
         chosen = _Selection(filter_fn, map_fn, is_leaf_fn)
         return {k: chosen.below(self, k, v) for k, v in self.items() if filter_fn(self, k, v)}
 
@@ -419,7 +422,7 @@ class Module(dict[str, Any]):
         >>> smelt.nn.Linear(1, 1).update({"bias": smelt.array([5.0])}).bias
         array([5], dtype=float32)
         """
-        put_entries(self, parameters, strict, "", type(self).__name__, _fits_array, "parameter")
+        put_entries(self, parameters, strict, "", type(self).__name__, fits_array, "parameter")
         return self
 
     @explained
@@ -498,6 +501,10 @@ class Module(dict[str, Any]):
             raise AttributeValueError(at_user_line(f"weights are saved as .npz or .safetensors, not as {path}"))
 
 
+#: Filters of which `parameters_in` gives what `filter_and_map` does.
+_OF_PARAMETERS = frozenset((Module.valid_parameter_filter, Module.trainable_parameter_filter))
+
+
 class _Selection:
     """What `Module.filter_and_map` does below an entry."""
 
@@ -521,11 +528,6 @@ class _Selection:
 
     def _entry(self, module: Module, key: str, value: Any) -> Any:
         return self.below(module, key, value) if self.chosen(module, key, value) else {}
-
-
-def _is_setting(value: Any) -> bool:
-    """Whether a value is a tuple of numbers, texts and the like, such as the stride of a window."""
-    return isinstance(value, tuple) and not any(isinstance(x, (smelt.array, *_CONTAINERS)) for x in value)
 
 
 def _is_module_entry(module: Module, key: str, value: Any) -> bool:
@@ -572,7 +574,7 @@ def _where(module: Module, path: str) -> str:
     return f"{type(module).__name__} ({path})" if path else type(module).__name__
 
 
-def _fits_array(old: Any, new: Any) -> bool | None:
+def fits_array(old: Any, new: Any) -> bool | None:
     """Whether a value may take the place of another one; None if that has to be looked at inside."""
     return isinstance(new, smelt.array) if isinstance(old, smelt.array) else None
 

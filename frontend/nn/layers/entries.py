@@ -23,13 +23,13 @@ def put_entries(
         path: of the target in `root`. what: the entries are called.
     """
     found: list[tuple[Any, Any, Any]] = []
-    if not _note_fitting(target, source, fits, found):  # paths are for errors, and for what is passed over
+    if not note_fitting(target, source, fits, found):  # paths are for errors, and for what is passed over
         found = list(_replaced(target, source, strict, path, root, fits, what))
     for holder, key, new in found:
         holder[key] = new
 
 
-def _note_fitting(
+def note_fitting(
     target: Any, source: Any, fits: Callable[[Any, Any], bool | None], found: list[tuple[Any, Any, Any]]
 ) -> bool:
     """Add what `_replaced` gives for what all fits, or say that it does not."""
@@ -47,7 +47,7 @@ def _note_fitting(
         fit = fits(old, new)
         if fit:
             found.append((target, key, new))
-        elif fit is not None or not _note_fitting(old, new, fits, found):
+        elif fit is not None or not note_fitting(old, new, fits, found):
             return False
     return True
 
