@@ -3,10 +3,12 @@
 from . import (
     control,
     elementwise,
+    factors,
     indexing,
     lapack,
     library,
     linear,
+    loops,
     matrix_functions,
     movement,
     reductions,
@@ -15,6 +17,6 @@ from . import (
 )
 
 __all__ = [
-    "control", "elementwise", "indexing", "lapack", "library", "linear", "matrix_functions", "movement", "reductions",
-    "systems", "table",
+    "control", "elementwise", "factors", "indexing", "lapack", "library", "linear", "loops", "matrix_functions", "movement",
+    "reductions", "systems", "table",
 ]  # fmt: skip
