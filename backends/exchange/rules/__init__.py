@@ -5,6 +5,7 @@ from . import (
     elementwise,
     factors,
     indexing,
+    jacobi,
     lapack,
     library,
     linear,
@@ -17,6 +18,6 @@ from . import (
 )
 
 __all__ = [
-    "control", "elementwise", "factors", "indexing", "lapack", "library", "linear", "loops", "matrix_functions", "movement",
+    "control", "elementwise", "factors", "indexing", "jacobi", "lapack", "library", "linear", "loops", "matrix_functions", "movement",
     "reductions", "systems", "table",
 ]  # fmt: skip

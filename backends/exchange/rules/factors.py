@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smelt.ir.builder import Builder, Value
 
 
-def _each(
+def each(
     w: Writer, operands: Sequence[Tensor], results: Sequence[Aval], body: Callable[..., Sequence[Tensor]]
 ) -> list[Tensor]:
     """What `body` makes of each matrix of a batch; `results` are those of the whole batch."""
@@ -103,7 +103,7 @@ def _cholesky(call: Call) -> Tensor:
 
         return w.loop(x.shape[-1], step, [w.full(x, 0)])
 
-    return _each(w, [call.x], call.avals, factored)[0]
+    return each(w, [call.x], call.avals, factored)[0]
 
 
 @rule("solve_triangular", table=LOOPS)
@@ -123,7 +123,7 @@ def _solve_triangular(call: Call) -> Tensor:
 
         return w.loop(n, step, [w.full(right, 0)])
 
-    return _each(w, same_batch(w, [a, call.operands[1]]), call.avals, solved)[0]
+    return each(w, same_batch(w, [a, call.operands[1]]), call.avals, solved)[0]
 
 
 @rule("lu", table=LOOPS)
@@ -163,7 +163,7 @@ def _lu(call: Call) -> Sequence[Tensor]:
         a, *numbers = w.loop(count, step, first)
         return [a, *(w.convert(w.reshape(v, (v.shape[0],)), dtypes.uint32) for v in numbers)]
 
-    return _each(w, [call.x], call.avals, factored)
+    return each(w, [call.x], call.avals, factored)
 
 
 # Reflectors
@@ -194,7 +194,7 @@ def _reflected(b: Builder, x: Value, v: Value, factor: Value) -> Value:
     return found
 
 
-def _householder(w: Writer, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def householder(w: Writer, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Q, of `count` columns, and R, in the shape of x."""
     m, n = x.shape
     k = min(m, n)
@@ -210,11 +210,11 @@ def _householder(w: Writer, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return [*composed(w, _reflected, [q, _column(w, vectors, i), _column(w, factors, i)]), vectors, factors]
 
     r, *reflectors = w.loop(k, step, [x, _zeros(w, (m, k), x.dtype), _zeros(w, (1, k), x.dtype)])
-    q, *_ = w.loop(k, applied, [_identity(w, m, count, x.dtype), *reflectors])
+    q, *_ = w.loop(k, applied, [identity(w, m, count, x.dtype), *reflectors])
     return q, composed(w, upper_part, [r])[0]
 
 
-def _identity(w: Writer, m: int, n: int, kind: dtypes.DType) -> Tensor:
+def identity(w: Writer, m: int, n: int, kind: dtypes.DType) -> Tensor:
     rows, across = (w.iota((m, n), axis, dtypes.int32) for axis in (0, 1))
     return w.convert(w.compare("EQ", rows, across), kind)
 
@@ -224,7 +224,7 @@ def _qr(call: Call) -> Sequence[Tensor]:
     w, k = call.writer, call.avals[0].shape[-1]
 
     def factored(x: Tensor) -> Sequence[Tensor]:
-        q, r = _householder(w, x, k)
+        q, r = householder(w, x, k)
         return [q, w.slice(r, (0, 0), (k, x.shape[1]))]
 
-    return _each(w, [call.x], call.avals, factored)
+    return each(w, [call.x], call.avals, factored)

@@ -37,15 +37,15 @@ def _barrier(call: Call) -> Sequence[Tensor]:
 
 @rule("sort", table=LOOPS)
 def _sort(call: Call) -> Tensor:
-    return _sorted(call.writer, call.x, call.attrs["axis"], dtypes.int32)[0]
+    return in_order(call.writer, call.x, call.attrs["axis"], dtypes.int32)[0]
 
 
 @rule("argsort", table=LOOPS)
 def _argsort(call: Call) -> Tensor:
-    return _sorted(call.writer, call.x, call.attrs["axis"], call.aval.dtype)[1]
+    return in_order(call.writer, call.x, call.attrs["axis"], call.aval.dtype)[1]
 
 
-def _sorted(w: Writer, x: Tensor, axis: int, kind: dtypes.DType) -> tuple[Tensor, Tensor]:
+def in_order(w: Writer, x: Tensor, axis: int, kind: dtypes.DType) -> tuple[Tensor, Tensor]:
     """The elements in order, and their places. What was added to have a power of two of them comes last."""
     rank, n = len(x.shape), x.shape[axis]
     turned = [*(a for a in range(rank) if a != axis), axis]
