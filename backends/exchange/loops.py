@@ -1,4 +1,4 @@
-"""Writing for linalg: loops and branches are those of scf, and each op may have a rule of its own (`rules/loops.py`, `rules/factors.py`)."""
+"""Writing for linalg: loops and branches are those of scf, and ops may have rules of their own (table.py LOOPS)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class LoopWriter(Writer):
     def case(
         self, choice: Tensor, branches: Sequence[Callable[[], Sequence[Tensor]]], results: Sequence[Aval]
     ) -> list[Tensor]:
-        regions = [self.block([], lambda _, branch=branch: self._end("scf.yield", [], [], branch())) for branch in branches]
+        def made(branch: Callable[[], Sequence[Tensor]]) -> str:
+            return self.block([], lambda _: self._end("scf.yield", [], [], branch()))
+
+        regions = [made(branch) for branch in branches]
         scalar, kind = self._extracted(choice), choice.dtype
         if kind is dtypes.bool_:
             return self._region_op("scf.if", [scalar], ["i1"], [], results, "", [regions[1], regions[0]])

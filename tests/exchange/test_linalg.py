@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +11,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir import mlir, op
-
 from smelt.backends.exchange.linalg import to_linalg
 from smelt.backends.exchange.rules.table import LOOPS
-from smelt.ir import dtypes
-from smelt.ir.errors import IRError
+from smelt.ir import dtypes, mlir, op
 
 from ..ops.cases import cases, module_of, random_operands, reference
 from .programs_of_smelt import PROGRAMS, flat
@@ -63,7 +61,7 @@ def run_all(text: str, arguments: Sequence[np.ndarray], results: Sequence[np.nda
             engine = mlir.module("execution_engine").ExecutionEngine(module)
             engine.raw_register_runtime("memrefCopy", ctypes.cast(_copy, ctypes.c_void_p))
             descriptor = mlir.module("runtime").get_ranked_memref_descriptor
-            outs = [np.zeros_like(x) for x in results]
+            outs = [np.zeros(x.shape, x.dtype) for x in results]
             engine.invoke("forward", *[ctypes.pointer(ctypes.pointer(descriptor(x))) for x in (*arguments, *outs)])
     return outs
 
@@ -137,11 +135,15 @@ def test_loops(name: str) -> None:
     (wanted,) = flat(function(*map(smelt.array, arguments)))
     found = smelt.to_linalg(function, *map(smelt.array, arguments))
     assert "stablehlo" not in found
-    np.testing.assert_allclose(run(found, list(map(np.ascontiguousarray, arguments)), wanted), wanted, rtol=2e-4, atol=1e-4)
+    got = run(found, list(map(np.ascontiguousarray, arguments)), wanted)
+    np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=1e-4)
 
 
 #: Ops that linalg has nothing for, and those made of them; ordered complex numbers.
-LOOPED = [*LOOPS, "solve", "slogdet", "permutation_of_pivots", "reduce_max", "argmin", "cummax"]
+LOOPED = [
+    *(name for name in LOOPS if name not in {"eigh", "svd", "schur", "eig", "eigvals"}), "solve", "slogdet", "pinv",
+    "permutation_of_pivots", "reduce_max", "argmin", "cummax", "logcumsumexp", "sqrtm",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.complex64, dtypes.uint8], ids=str)
@@ -153,8 +155,55 @@ def test_values_of_ops(name: str, dtype: dtypes.DType) -> None:
         pytest.skip("not of these")
     operands = random_operands(found[0], rng)
     wanted = [np.asarray(x) for x in reference(found[0], operands)]
-    for got, want in zip(run_all(to_linalg(module_of(found[0])), list(map(np.ascontiguousarray, operands)), wanted), wanted):
+    computed = run_all(to_linalg(module_of(found[0])), list(map(np.ascontiguousarray, operands)), wanted)
+    for got, want in zip(computed, wanted):
         if dtype is dtypes.uint8:
             np.testing.assert_array_equal(got, want)
         else:
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def _matrices(shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if dtype is np.complex64 else x).astype(dtype)
+
+
+def _adjoint(x: np.ndarray) -> np.ndarray:
+    return x.swapaxes(-1, -2).conj()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", ["eigh", "svd", "wide", "eig"])
+def test_vectors(name: str, dtype: type) -> None:
+    """What is found up to signs and order, seen by what it means."""
+    x, linalg = _matrices((2, 3, 5) if name == "wide" else (2, 3, 3), dtype), smelt.linalg
+    function: Callable[..., Any]
+    if name in ("svd", "wide"):
+        x[0, :, 1] = 0
+        function = lambda x: linalg.svd(x, full_matrices=True)  # noqa: E731
+    else:
+        x = x + _adjoint(x) if name == "eigh" else x
+        if name == "eig":
+            x[0] = np.roll(np.eye(3), 1, 0)  # whose own shifts are zero
+        function = getattr(linalg, name)
+    if name in ("svd", "wide"):
+        shapes = [(2, 3, 3), (2, 3), (2, x.shape[-1], x.shape[-1])]
+        kinds = [dtype, np.float32, dtype]
+    else:
+        shapes, kinds = [(2, 3), (2, 3, 3)], [np.float32, dtype] if name == "eigh" else [np.complex64] * 2
+    text = smelt.to_linalg(lambda x: tuple(function(x)), smelt.array(x))
+    found = run_all(text, [x], [np.empty(s, k) for s, k in zip(shapes, kinds)])
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-5)
+    if name in ("svd", "wide"):
+        u, s, vh = found
+        close(s, np.linalg.svd(x)[1])
+        close(u * s[:, None] @ vh[:, :3], x)
+    else:
+        values, u = found
+        close(x @ u, u * values[:, None])
+        close(np.linalg.norm(u, axis=1), np.ones((2, 3)))
+    if name == "eigh":
+        close(values, np.linalg.eigvalsh(x))
+    for unitary in [] if name == "eig" else [u, vh] if name in ("svd", "wide") else [u]:
+        close(unitary @ _adjoint(unitary), np.broadcast_to(np.eye(unitary.shape[-1]), unitary.shape))

@@ -13,11 +13,12 @@ from . import (
     matrix_functions,
     movement,
     reductions,
+    schur,
     systems,
     table,
 )
 
 __all__ = [
-    "control", "elementwise", "factors", "indexing", "jacobi", "lapack", "library", "linear", "loops", "matrix_functions", "movement",
-    "reductions", "systems", "table",
+    "control", "elementwise", "factors", "indexing", "jacobi", "lapack", "library", "linear", "loops",
+    "matrix_functions", "movement", "reductions", "schur", "systems", "table",
 ]  # fmt: skip

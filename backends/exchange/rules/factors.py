@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.ops.matrices import adjoint, lower, matmul, upper_part
@@ -44,15 +42,24 @@ def each(
     return [w.reshape(x, a.shape) for x, a in zip(w.loop(count, step, made), results)]
 
 
-def _row(w: Writer, x: Tensor, i: Tensor) -> Tensor:
+def as_many(call: Call, body: Callable[[Tensor], Sequence[Tensor]], more: Sequence[Aval] = ()) -> list[Tensor]:
+    """As many of the results as the op has."""
+    if not call.x.aval.size:
+        w = call.writer
+        return [w.broadcast(w.scalar(0, a.dtype), a.shape) for a in call.avals]
+    results = [*call.avals, *more[len(call.avals) - 1 :]]
+    return each(call.writer, [call.x], results, body)[: len(call.avals)]
+
+
+def row_of(w: Writer, x: Tensor, i: Tensor) -> Tensor:
     return w.dynamic_slice(x, [i, w.scalar(0, i.dtype)], (1, x.shape[1]))
 
 
-def _column(w: Writer, x: Tensor, i: Tensor) -> Tensor:
+def column_of(w: Writer, x: Tensor, i: Tensor) -> Tensor:
     return w.dynamic_slice(x, [w.scalar(0, i.dtype), i], (x.shape[0], 1))
 
 
-def _put(w: Writer, x: Tensor, part: Tensor, i: Tensor, axis: int) -> Tensor:
+def put(w: Writer, x: Tensor, part: Tensor, i: Tensor, axis: int) -> Tensor:
     """A matrix with another row (axis 0) or column i."""
     starts = [i, w.scalar(0, i.dtype)]
     return w.op("stablehlo.dynamic_update_slice", [x, part, *(starts[::-1] if axis else starts)], x.aval)
@@ -96,10 +103,10 @@ def _cholesky(call: Call) -> Tensor:
 
     def factored(x: Tensor) -> Sequence[Tensor]:
         def step(j: Tensor, found: Tensor) -> Sequence[Tensor]:
-            (product,) = composed(w, lambda b, l, row: matmul(b, l, adjoint(b, row)), [found, _row(w, found, j)])
-            given = _column(w, x, j)
-            own = _row(w, given, j) - _row(w, product, j)
-            return [_put(w, found, composed(w, column, [j, given, product, own])[0], j, 1)]
+            (product,) = composed(w, lambda b, l, row: matmul(b, l, adjoint(b, row)), [found, row_of(w, found, j)])
+            given = column_of(w, x, j)
+            own = row_of(w, given, j) - row_of(w, product, j)
+            return [put(w, found, composed(w, column, [j, given, product, own])[0], j, 1)]
 
         return w.loop(x.shape[-1], step, [w.full(x, 0)])
 
@@ -116,10 +123,10 @@ def _solve_triangular(call: Call) -> Tensor:
 
         def step(i: Tensor, found: Tensor) -> Sequence[Tensor]:
             i = w.scalar(n - 1, i.dtype) - i if upper else i
-            row, here = _row(w, a, i), _row(w, right, i)
-            operands = [row, _column(w, row, i), found, here]
+            row, here = row_of(w, a, i), row_of(w, right, i)
+            operands = [row, column_of(w, row, i), found, here]
             rest = composed(w, lambda b, row, own, found, here: _by(b, here - matmul(b, row, found), own), operands)
-            return [_put(w, found, rest[0], i, 0)]
+            return [put(w, found, rest[0], i, 0)]
 
         return w.loop(n, step, [w.full(right, 0)])
 
@@ -148,16 +155,16 @@ def _lu(call: Call) -> Sequence[Tensor]:
 
     def factored(x: Tensor) -> Sequence[Tensor]:
         def step(k: Tensor, a: Tensor, pivots: Tensor, order: Tensor) -> Sequence[Tensor]:
-            (pivot,) = composed(w, pivot_of, [k, _column(w, a, k)])
+            (pivot,) = composed(w, pivot_of, [k, column_of(w, a, k)])
 
             def exchanged(v: Tensor) -> Tensor:
-                one, other = _row(w, v, k), _row(w, v, pivot)
-                return _put(w, _put(w, v, other, k, 0), one, pivot, 0)
+                one, other = row_of(w, v, k), row_of(w, v, pivot)
+                return put(w, put(w, v, other, k, 0), one, pivot, 0)
 
             a, order = exchanged(a), exchanged(order)
-            column = _column(w, a, k)
-            a, column = composed(w, eliminated, [k, a, column, _row(w, column, k), _row(w, a, k)])
-            return [_put(w, a, column, k, 1), _put(w, pivots, w.reshape(pivot, (1, 1)), k, 0), order]
+            column = column_of(w, a, k)
+            a, column = composed(w, eliminated, [k, a, column, row_of(w, column, k), row_of(w, a, k)])
+            return [put(w, a, column, k, 1), put(w, pivots, w.reshape(pivot, (1, 1)), k, 0), order]
 
         first = [x, _zeros(w, (count, 1), kind), w.iota((x.shape[-2], 1), 0, kind)]
         a, *numbers = w.loop(count, step, first)
@@ -200,14 +207,14 @@ def householder(w: Writer, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     k = min(m, n)
 
     def step(i: Tensor, r: Tensor, vectors: Tensor, factors: Tensor) -> Sequence[Tensor]:
-        column = _column(w, r, i)
-        v, factor = composed(w, _reflector, [i, column, _row(w, column, i)])
+        column = column_of(w, r, i)
+        v, factor = composed(w, _reflector, [i, column, row_of(w, column, i)])
         (r,) = composed(w, lambda b, r, v, t: _reflected(b, r, v, adjoint(b, t)), [r, v, factor])
-        return [r, _put(w, vectors, v, i, 1), _put(w, factors, factor, i, 1)]
+        return [r, put(w, vectors, v, i, 1), put(w, factors, factor, i, 1)]
 
     def applied(i: Tensor, q: Tensor, vectors: Tensor, factors: Tensor) -> Sequence[Tensor]:
         i = w.scalar(k - 1, i.dtype) - i
-        return [*composed(w, _reflected, [q, _column(w, vectors, i), _column(w, factors, i)]), vectors, factors]
+        return [*composed(w, _reflected, [q, column_of(w, vectors, i), column_of(w, factors, i)]), vectors, factors]
 
     r, *reflectors = w.loop(k, step, [x, _zeros(w, (m, k), x.dtype), _zeros(w, (1, k), x.dtype)])
     q, *_ = w.loop(k, applied, [identity(w, m, count, x.dtype), *reflectors])

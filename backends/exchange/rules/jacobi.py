@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.aval import Aval
 from smelt.ir.ops.matrices import adjoint, conjugated, hermitian, transposed, where_place
 
 from ..writer import Tensor, Writer
-from .factors import each, householder, identity
+from .factors import as_many, householder, identity
 from .lapack import phases, turned, without_phases
 from .loops import in_order
 from .table import LOOPS, Call, composed, rule
@@ -146,22 +145,14 @@ def _eigh(call: Call) -> Sequence[Tensor]:
         first = [a, _even(w, identity(w, n, n, x.dtype), 1), composed(w, scale, [a])[0]]
         a, vectors, _ = _until_settled(w, first, rotated, a.shape[0])
         vectors, a = (w.slice(v, (0, 0), (n, n)) for v in (vectors, a))
-        (values,) = composed(w, lambda b, a: b.reshape_to(_diagonal(b, b.real(a) if a.dtype.is_complex else a), (n,)), [a])
+        (row,) = composed(w, lambda b, a: _diagonal(b, b.real(a) if a.dtype.is_complex else a), [a])
+        values = w.reshape(row, (n,))
         values, vectors = _ordered(w, values, [vectors])
         if x.dtype.is_complex:
             (vectors,) = composed(w, lambda b, v: turned(b, v, phases(b, v)), [vectors])
         return [values, vectors]
 
-    return _first(call, solved, [call.x.aval])
-
-
-def _first(call: Call, body: Callable[[Tensor], Sequence[Tensor]], more: Sequence[Aval] = ()) -> list[Tensor]:
-    """As many of the results as the op has."""
-    if not call.x.aval.size:
-        w = call.writer
-        return [w.broadcast(w.scalar(0, a.dtype), a.shape) for a in call.avals]
-    results = [*call.avals, *more[len(call.avals) - 1 :]]
-    return each(call.writer, [call.x], results, body)[: len(call.avals)]
+    return as_many(call, solved, [call.x.aval])
 
 
 def _diagonal(b: Builder, x: Value) -> Value:
@@ -226,7 +217,7 @@ def _svd(call: Call) -> Sequence[Tensor]:
 
     if call.name == "svd" and not x.aval.size:
         return _identities(call)
-    return _first(call, solved)
+    return as_many(call, solved)
 
 
 def _identities(call: Call) -> list[Tensor]:

@@ -20,7 +20,7 @@ from .table import LOOPS, Call, composed, rule
 if TYPE_CHECKING:
     from smelt.ir.builder import Builder, Value
 
-#: Fourier transforms of so many elements at most are one product with a matrix; of more, where that has factors, several.
+#: Fourier transforms of so many elements at most are one product with a matrix; of more, one for each factor.
 _WHOLE = 16
 #: Factors of more elements are computed when the program runs.
 _MOST_CONSTANTS = 4096

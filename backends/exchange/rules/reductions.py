@@ -9,7 +9,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 
-from ..writer import Tensor, UntranslatedError, Writer, ints
+from ..writer import Tensor, Writer, ints
 from .table import Call, rule
 
 
@@ -154,10 +154,18 @@ def _cumulative(call: Call) -> Tensor:
 def _logcumsumexp(call: Call) -> Tensor:
     w, a = call.writer, call.attrs
     kind = _wide(call.x.dtype)
-    if kind.is_complex:
-        raise UntranslatedError("of complex numbers has no translation: write it as the logarithm of a cumsum")
+
+    def of_complex(p: Tensor, q: Tensor) -> Sequence[Tensor]:
+        later = _further(w, q, p, largest=True)
+        high, low = w.select(later, q, p), w.select(later, p, q)
+        real, least_real = (w.op("stablehlo.real", [v], Aval(v.shape, kind.real)) for v in (high, low))
+        alone = w.compare("EQ", least_real, float("-inf")) | w.compare("EQ", real, float("inf"))
+        rest = w.unary("stablehlo.exponential", w.select(alone, 0, low - high))
+        return [w.select(alone, high, high + w.unary("stablehlo.log_plus_one", rest))]
 
     def body(p: Tensor, q: Tensor) -> Sequence[Tensor]:
+        if kind.is_complex:
+            return of_complex(p, q)
         top = w.binary("stablehlo.maximum", p, q)
         gap = p - q
         gap = w.select(w.compare("EQ", p, q), 0, gap)  # infinities that are the same
