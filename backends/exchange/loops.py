@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.errors import IRError
@@ -17,6 +19,19 @@ class LoopWriter(Writer):
     into those of its own control flow."""
 
     own_rules = LOOPS
+
+    def op_all(
+        self,
+        name: str,
+        operands: Sequence[Tensor],
+        results: Sequence[Aval],
+        attrs: str = "",
+        regions: Sequence[str] = (),
+    ) -> list[Tensor]:
+        """What has no elements is a constant: slices of linalg begin inside of what they are slices of."""
+        if results and name != "stablehlo.constant" and not any(aval.size for aval in results):
+            return [self.constant(np.zeros(aval.shape, aval.dtype.numpy)) for aval in results]
+        return super().op_all(name, operands, results, attrs, regions)
 
     def while_(
         self, test: Callable[..., Tensor], step: Callable[..., Sequence[Tensor]], carried: Sequence[Tensor]
@@ -39,6 +54,8 @@ class LoopWriter(Writer):
     ) -> list[Tensor]:
         if isinstance(count, Tensor):
             return super().loop(count, step, carried)
+        if not count:
+            return list(carried)
         avals = [x.aval for x in carried]
         kind = dtypes.int32 if count < 1 << 31 else dtypes.int64
         bounds = [self._index(i) for i in (0, count, 1)]

@@ -190,8 +190,9 @@ class Writer:
 
     # Shapes
 
-    def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: Sequence[int] | None = None) -> Tensor:
+    def broadcast(self, x: Tensor, shape: Sequence[int], axes: Sequence[int] | None = None) -> Tensor:
         """By NumPy's rule, or axis i to axes[i]."""
+        shape = tuple(shape)
         if x.shape == shape:
             return x
         where = range(len(shape) - len(x.shape), len(shape)) if axes is None else axes
@@ -292,6 +293,8 @@ class Writer:
         """A reduction by one op."""
         if not axes:
             return x
+        if not x.aval.size:
+            return self.broadcast(self.scalar(start, x.dtype), [d for i, d in enumerate(x.shape) if i not in axes])
         body = self.scalars(x.dtype, 2, lambda a, b: [self.op(name, [a, b], a.aval)])
         shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
         first, attrs = self.scalar(start, x.dtype), f"dimensions = {ints(tuple(axes))}"

@@ -139,6 +139,31 @@ def test_loops(name: str) -> None:
     np.testing.assert_allclose(got, wanted, rtol=2e-4, atol=1e-4)
 
 
+EMPTY = {
+    "slice": (lambda x: x[4:, 2:], (4, 4)),
+    "sum": (lambda x: x[4:].sum(axis=0), (4, 4)),
+    "largest of none": (lambda x: smelt.max(x[:, 4:], axis=0), (4, 4)),
+    "product": (lambda x: x[:, :0] @ x[:0], (4, 4)),
+    "sort": (lambda x: smelt.sort(x[4:], axis=0), (4, 4)),
+    "scatter": (lambda x: x.at[4:].add(1.0), (4, 4)),
+    "inverse": (lambda x: smelt.linalg.inv(x[:0, :0]), (4, 4)),
+    "no matrices": (lambda x: smelt.linalg.cholesky(x), (0, 3, 3)),
+    "of no columns": (lambda x: smelt.linalg.eigvalsh(x), (2, 0, 0)),
+    "no rows": (lambda x: smelt.linalg.svd(x, full_matrices=True)[2], (0, 3)),
+    "no steps": (lambda x: smelt.scan(lambda c, row: (c + row, c), smelt.ones(4), x)[0], (0, 4)),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_arrays_without_elements(name: str) -> None:
+    function, shape = EMPTY[name]
+    x = np.ones(shape, np.float32)
+    (wanted,) = flat(function(smelt.array(x)))
+    found = smelt.to_linalg(function, smelt.array(x))
+    assert "stablehlo" not in found
+    np.testing.assert_array_equal(run(found, [x], wanted), wanted)
+
+
 #: Ops that linalg has nothing for, and those made of them; ordered complex numbers.
 LOOPED = [
     *(name for name in LOOPS if name not in {"eigh", "svd", "schur", "eig", "eigvals"}), "solve", "slogdet", "pinv",
