@@ -90,7 +90,7 @@ def parse(source: str, name: str = "<text>") -> Any:
 
 
 #: Dimensions of an operand of a convolution, one of them with a number that is no axis.
-_NO_AXIS = re.compile(r"\[(?=[^][]*\b[bfio]\b)[^][]*\b\d{4,}[^][]*\]")
+_NO_AXIS = re.compile(r"\[(?=[^][]*\b[bfio]\b)[^][]*\b(?:\d{4,}|0[xX][0-9a-fA-F]{4,})[^][]*\]")
 _COMMENT = re.compile(r"//[^\n]*")
 
 

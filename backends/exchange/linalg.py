@@ -12,9 +12,10 @@ from smelt.ir import mlir, stablehlo
 from smelt.ir.errors import IRError
 from smelt.ir.text import IRText
 
+from .loops import LoopWriter
 from .stablehlo import to_stablehlo
 
-_LEFT = re.compile(r"\b(stablehlo|chlo)\.([a-z_]+)")
+_LEFT = re.compile(r"\b(?:stablehlo|chlo)\.(?!return)[a-z_]+(?: @\w+)?")
 #: The conversion leaves unsigned types in signatures, with casts that no later pass takes; ops say what is unsigned.
 _UNSIGNED = re.compile(r"(?<=[x<(\s])ui(8|16|32|64)\b")
 _PIPELINE = (
@@ -31,10 +32,9 @@ def to_linalg(module: Any, captured: Sequence[np.ndarray] = ()) -> IRText:
         module: a module of the smelt dialect. captured: what the last arguments of ``@main`` are.
 
     Raises:
-        IRError: an op that StableHLO does not have, or that its conversion leaves as it is: sorts, factors, Fourier
-            transforms.
+        IRError: code of a library, such as of LAPACK.
     """
-    source = to_stablehlo(module, captured)
+    source = to_stablehlo(module, captured, writer=LoopWriter)
     with mlir.lock:
         found = stablehlo.parse(source, "<stablehlo>")
         try:
@@ -45,7 +45,7 @@ def to_linalg(module: Any, captured: Sequence[np.ndarray] = ()) -> IRText:
         except (RuntimeError, ValueError, mlir.ir.MLIRError) as error:
             raise IRError(f"the conversion of StableHLO to linalg failed: {error}") from None
         result = stablehlo.to_text(found)
-    left = sorted({match[0] for match in _LEFT.finditer(result)})
+    left = sorted({found[0] for found in _LEFT.finditer(result)})
     if left:
         names = ", ".join(left)
         raise IRError(f"linalg has nothing for {names}; leave such ops outside of the program, or hand on StableHLO")

@@ -21,7 +21,9 @@ from .writer import Tensor, Writer, symbol, type_of
 _ = _rules
 
 
-def to_stablehlo(module: Any, captured: Sequence[np.ndarray] = (), expand: bool = True) -> IRText:
+def to_stablehlo(
+    module: Any, captured: Sequence[np.ndarray] = (), expand: bool = True, writer: type[Writer] = Writer
+) -> IRText:
     """The text of a module as StableHLO; the module itself stays as it is.
 
     Transformations are expanded first.
@@ -30,6 +32,7 @@ def to_stablehlo(module: Any, captured: Sequence[np.ndarray] = (), expand: bool 
         module: a module of the smelt dialect.
         captured: what the last arguments of ``@main`` are: they become constants.
         expand: whether ops of CHLO are expanded into those of StableHLO.
+        writer: what ops are written with.
 
     Raises:
         IRError: an op that has no translation: the message names it, and the user's line.
@@ -37,7 +40,7 @@ def to_stablehlo(module: Any, captured: Sequence[np.ndarray] = (), expand: bool 
     with mlir.lock:
         made = text.parse(text.to_text(module, locations=True))
         Pipeline.parse(SIMPLIFY).run(made)
-        source = _Program(made, captured).text()
+        source = _Program(made, captured, writer).text()
         found = stablehlo.parse(source, "<stablehlo>")
         if expand:
             stablehlo.run(stablehlo.context(), found, "func.func(chlo-legalize-to-stablehlo),canonicalize,cse")
@@ -45,7 +48,8 @@ def to_stablehlo(module: Any, captured: Sequence[np.ndarray] = (), expand: bool 
 
 
 class _Program:
-    def __init__(self, module: Any, captured: Sequence[np.ndarray]):
+    def __init__(self, module: Any, captured: Sequence[np.ndarray], writer: type[Writer]):
+        self._writer = writer
         self._functions: Mapping[str, Any] = functions(module)
         self._captured = list(captured)
         self._wanted = ["main"] if "main" in self._functions else list(self._functions)
@@ -62,7 +66,7 @@ class _Program:
 
         while pending:
             name = pending.pop(0)
-            lines.append(self._function(name, Writer(refers)))
+            lines.append(self._function(name, self._writer(refers)))
         return "module {\n" + "\n".join(lines) + "\n}\n"
 
     def _function(self, name: str, writer: Writer) -> str:

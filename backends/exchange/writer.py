@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,12 @@ class Writer:
 
     Args:
         functions: called with the name of a function of the module that is referred to.
+
+    Attributes:
+        own_rules: rules of ops that stand in place of those of the table.
     """
+
+    own_rules: Mapping[str, Any] = {}
 
     def __init__(self, functions: Callable[[str], None]):
         self.lines: list[str] = []
@@ -109,30 +114,54 @@ class Writer:
         attrs: str = "",
         regions: Sequence[str] = (),
     ) -> list[Tensor]:
-        self._count += 1
-        base = f"%v{self._count}"
-        many = len(results) > 1
+        types = [type_of(x.aval) for x in operands]
+        return self.write(name, [x.name for x in operands], types, results, attrs, regions)
+
+    def write(
+        self,
+        name: str,
+        operands: Sequence[str],
+        types: Sequence[str],
+        results: Sequence[Aval],
+        attrs: str,
+        regions: Sequence[str],
+    ) -> list[Tensor]:
+        """An op by the names and the types of its operands."""
+        base, many = self.new_name(), len(results) > 1
         names = [f"{base}#{i}" for i in range(len(results))] if many else [base]
         left = "" if not results else f"{base}:{len(results)} = " if many else f"{base} = "
         inner = f" ({', '.join(regions)})" if regions else ""
         extra = f" {{{attrs}}}" if attrs else ""
-        given = ", ".join(x.name for x in operands)
-        takes = ", ".join(type_of(x.aval) for x in operands)
         gives = ", ".join(map(type_of, results))
-        self.lines.append(f'{left}"{name}"({given}){inner}{extra} : ({takes}) -> ({gives})')
-        return [Tensor(self, n, aval) for n, aval in zip(names, results)]
+        self.lines.append(f'{left}"{name}"({", ".join(operands)}){inner}{extra} : ({", ".join(types)}) -> ({gives})')
+        return self.tensors(names, results)
+
+    def new_name(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def tensors(self, names: Sequence[str], avals: Sequence[Aval]) -> list[Tensor]:
+        return [Tensor(self, name, aval) for name, aval in zip(names, avals)]
+
+    def block(self, types: Sequence[str], body: Callable[[Sequence[str]], str]) -> str:
+        """A region of one block; `body` gets the names of its arguments and returns the line that ends it."""
+        outer, self.lines = self.lines, []
+        base = self.new_name()
+        names = [f"{base}_{i}" for i in range(len(types))]
+        self.lines.append(body(names))
+        inner, self.lines = self.lines, outer
+        header = ", ".join(f"{name}: {kind}" for name, kind in zip(names, types))
+        return "{\n" + (f"^bb0({header}):\n" if header else "^bb0:\n") + "\n".join(inner) + "\n}"
 
     def region(self, arguments: Sequence[Aval], body: Callable[..., Sequence[Tensor]]) -> str:
         """A region whose block takes these arguments and returns what `body` makes of them."""
-        outer, self.lines = self.lines, []
-        self._count += 1
-        given = [Tensor(self, f"%a{self._count}_{i}", aval) for i, aval in enumerate(arguments)]
-        found = body(*given)
-        names, types = ", ".join(x.name for x in found), ", ".join(type_of(x.aval) for x in found)
-        self.lines.append(f'"stablehlo.return"({names}) : ({types}) -> ()')
-        inner, self.lines = self.lines, outer
-        header = ", ".join(f"{x.name}: {type_of(x.aval)}" for x in given)
-        return "{\n" + (f"^bb0({header}):\n" if given else "^bb0:\n") + "\n".join(inner) + "\n}"
+
+        def returned(names: Sequence[str]) -> str:
+            found = body(*self.tensors(names, arguments))
+            given, types = ", ".join(x.name for x in found), ", ".join(type_of(x.aval) for x in found)
+            return f'"stablehlo.return"({given}) : ({types}) -> ()'
+
+        return self.block(list(map(type_of, arguments)), returned)
 
     def scalars(self, dtype: DType, count: int, body: Callable[..., Sequence[Tensor]]) -> str:
         """A region of scalars of one dtype."""
@@ -161,8 +190,9 @@ class Writer:
 
     # Shapes
 
-    def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: Sequence[int] | None = None) -> Tensor:
+    def broadcast(self, x: Tensor, shape: Sequence[int], axes: Sequence[int] | None = None) -> Tensor:
         """By NumPy's rule, or axis i to axes[i]."""
+        shape = tuple(shape)
         if x.shape == shape:
             return x
         where = range(len(shape) - len(x.shape), len(shape)) if axes is None else axes
@@ -217,6 +247,13 @@ class Writer:
             [self.scalar(0, kind), *carried],
         )[1:]
 
+    def case(
+        self, choice: Tensor, branches: Sequence[Callable[[], Sequence[Tensor]]], results: Sequence[Aval]
+    ) -> list[Tensor]:
+        """What one of these makes: by a bool, or by a number; the last one where that is no number of a branch."""
+        regions = [self.region([], branch) for branch in branches]
+        return self.op_all("stablehlo.case", [self.convert(choice, dtypes.int32)], results, "", regions)
+
     # Elements
 
     def unary(self, name: str, x: Tensor) -> Tensor:
@@ -254,6 +291,10 @@ class Writer:
 
     def reduce(self, x: Tensor, start: Any, name: str, axes: Sequence[int]) -> Tensor:
         """A reduction by one op."""
+        if not axes:
+            return x
+        if not x.aval.size:
+            return self.broadcast(self.scalar(start, x.dtype), [d for i, d in enumerate(x.shape) if i not in axes])
         body = self.scalars(x.dtype, 2, lambda a, b: [self.op(name, [a, b], a.aval)])
         shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
         first, attrs = self.scalar(start, x.dtype), f"dimensions = {ints(tuple(axes))}"

@@ -77,7 +77,7 @@ def test_constants_of_one_number_take_no_memory() -> None:
     assert f(smelt.arange(4.0)).tolist() == smelt.compile(f)(smelt.arange(4.0)).tolist() == [3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("number", ["1000", "4294967295", "9223372036854775807", "99999999999999999999"])
+@pytest.mark.parametrize("number", ["1000", "0x7FC000002", "4294967295", "9223372036854775807", "99999999999999999999"])
 @pytest.mark.parametrize("place", ["[b, {}, f]x[0, i, o]->[b, 0, f]", "[b, 0, f]x[{}, i, o]->[b, 0, f]",
                                    "[b, 0, f]x[0, i, o]->[b, // ]\n {}, f]"])  # fmt: skip
 def test_dimensions_of_convolutions_that_no_array_has(place: str, number: str) -> None:

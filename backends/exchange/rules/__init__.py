@@ -3,18 +3,22 @@
 from . import (
     control,
     elementwise,
+    factors,
     indexing,
+    jacobi,
     lapack,
     library,
     linear,
+    loops,
     matrix_functions,
     movement,
     reductions,
+    schur,
     systems,
     table,
 )
 
 __all__ = [
-    "control", "elementwise", "indexing", "lapack", "library", "linear", "matrix_functions", "movement", "reductions",
-    "systems", "table",
+    "control", "elementwise", "factors", "indexing", "jacobi", "lapack", "library", "linear", "loops",
+    "matrix_functions", "movement", "reductions", "schur", "systems", "table",
 ]  # fmt: skip

@@ -20,18 +20,14 @@ def _call(call: Call) -> Sequence[Tensor]:
 @rule("cond")
 def _cond(call: Call) -> Sequence[Tensor]:
     w, (choice, *operands) = call.writer, call.operands
-    if choice.dtype is dtypes.bool_:
-        choice = w.convert(choice, dtypes.int32)
-    elif choice.dtype is not dtypes.int32:
+    if choice.dtype not in (dtypes.bool_, dtypes.int32):
         last = len(call.attrs["branches"]) - 1
         inside = w.compare("LT", choice, last)
         if choice.dtype.kind == "i":
             inside = inside & w.compare("GE", choice, 0)
         choice = w.convert(w.select(inside, choice, last), dtypes.int32)
-    regions = [
-        w.region([], lambda name=name: w.call(name, operands, call.avals)) for name in call.attrs["branches"]
-    ]  # fmt: skip
-    return w.op_all("stablehlo.case", [choice], call.avals, "", regions)
+    branches = [lambda name=name: w.call(name, operands, call.avals) for name in call.attrs["branches"]]
+    return w.case(choice, branches, call.avals)
 
 
 @rule("while")
@@ -39,9 +35,11 @@ def _while(call: Call) -> Sequence[Tensor]:
     w, n = call.writer, call.attrs["constants"]
     constants, carry = call.operands[:n], call.operands[n:]
     avals = [x.aval for x in carry]
-    test = w.region(avals, lambda *c: w.call(call.attrs["cond"], [*constants, *c], [Aval((), dtypes.bool_)]))
-    body = w.region(avals, lambda *c: w.call(call.attrs["body"], [*constants, *c], avals))
-    return w.op_all("stablehlo.while", carry, avals, "", [test, body])
+
+    def test(*carried: Tensor) -> Tensor:
+        return w.call(call.attrs["cond"], [*constants, *carried], [Aval((), dtypes.bool_)])[0]
+
+    return w.while_(test, lambda *c: w.call(call.attrs["body"], [*constants, *c], avals), carry)
 
 
 @rule("scan")

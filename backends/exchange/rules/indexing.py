@@ -46,7 +46,7 @@ def _scatter(call: Call) -> Tensor:
         indices = [w.scalar(0, dtypes.int32)]
         axes: tuple[int, ...] = (0,) if x.aval.ndim else ()
         if not axes:
-            return updates if mode == "set" else w.binary(_combiner(mode, x), x, updates)
+            return updates if mode == "set" else w.binary(combiner(mode, x), x, updates)
     else:
         axes = call.attrs["axes"]
     lead = indices[0].aval.ndim
@@ -57,12 +57,12 @@ def _scatter(call: Call) -> Tensor:
     attrs = f"scatter_dimension_numbers = {numbers}, indices_are_sorted = false, unique_indices = false"
 
     def body(old: Tensor, new: Tensor) -> list[Tensor]:
-        return [new if mode == "set" else w.op(_combiner(mode, x), [old, new], old.aval)]
+        return [new if mode == "set" else w.op(combiner(mode, x), [old, new], old.aval)]
 
     region = w.scalars(x.dtype, 2, body)
     return w.op("stablehlo.scatter", [x, _vector(w, indices), updates], call.aval, attrs, [region])
 
 
-def _combiner(mode: str, x: Tensor) -> str:
+def combiner(mode: str, x: Tensor) -> str:
     number, truth = _COMBINE[mode]
     return f"stablehlo.{truth if x.dtype is dtypes.bool_ else number}"

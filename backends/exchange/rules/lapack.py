@@ -120,7 +120,7 @@ def _eigh(call: Call) -> Sequence[Tensor]:
     w, (values, vectors) = call.writer, _eigenvalues_and_vectors(call)
     if not call.x.dtype.is_complex or not call.x.aval.size:
         return [values, vectors]
-    return [values, *composed(w, lambda b, v: _turned(b, v, _phases(b, v)), [vectors])]
+    return [values, *composed(w, lambda b, v: turned(b, v, phases(b, v)), [vectors])]
 
 
 @rule("eigvalsh")
@@ -160,21 +160,21 @@ def _svd(call: Call) -> Sequence[Tensor]:
         return [identity(of_u), w.broadcast(w.scalar(0, of_s.dtype), of_s.shape), identity(of_v)]
     u, values, v = _singular(call, _ALL if full else _SOME)
     if x.dtype.is_complex:
-        u, v = composed(w, _without_phases, [u, v])
+        u, v = composed(w, without_phases, [u, v])
     return [u, values, v]
 
 
-def _without_phases(b: Builder, u: Value, vh: Value) -> tuple[Value, Value]:
+def without_phases(b: Builder, u: Value, vh: Value) -> tuple[Value, Value]:
     """The columns of U with real largest elements, those of V that belong to them turned as far, others alone."""
     v, k = adjoint(b, vh), min(u.shape[-1], vh.shape[-2])
-    of_u = _phases(b, u)
+    of_u = phases(b, u)
     of_v = columns(b, of_u, 0, k)
     if v.shape[-1] > k:
-        of_v = b.concatenate(of_v, columns(b, _phases(b, v), k, v.shape[-1]), axis=v.ndim - 1)
-    return _turned(b, u, of_u), adjoint(b, _turned(b, v, of_v))
+        of_v = b.concatenate(of_v, columns(b, phases(b, v), k, v.shape[-1]), axis=v.ndim - 1)
+    return turned(b, u, of_u), adjoint(b, turned(b, v, of_v))
 
 
-def _phases(b: Builder, v: Value) -> Value:
+def phases(b: Builder, v: Value) -> Value:
     """By what complex columns are divided so that the largest element of each is real."""
     down = v.ndim - 2
     real, imag = b.real(v), b.imag(v)
@@ -189,8 +189,8 @@ def _phases(b: Builder, v: Value) -> Value:
     return b.select(some, whole, b.convert_to(one, v.dtype))
 
 
-def _turned(b: Builder, v: Value, phases: Value) -> Value:
-    return b.div(v, b.broadcast_to(phases, v.shape))
+def turned(b: Builder, v: Value, by: Value) -> Value:
+    return b.div(v, b.broadcast_to(by, v.shape))
 
 
 def _singular(call: Call, mode: str) -> tuple[Tensor, Tensor, Tensor]:

@@ -39,7 +39,7 @@ def same_batch(w: Writer, matrices: Sequence[Tensor]) -> list[Tensor]:
     return [w.broadcast(x, (*lead, *x.shape[-2:])) for x in matrices]
 
 
-def _scaled(call: Call, x: Tensor, n: int, inverse: bool) -> Tensor:
+def scaled(call: Call, x: Tensor, n: int, inverse: bool) -> Tensor:
     """From StableHLO's scale (1/n of the inverse) to the one that the op says."""
     wanted = {"none": 1.0, "mean": 1 / n, "ortho": n**-0.5}[call.attrs["scale"]]
     factor = wanted * (n if inverse else 1)
@@ -57,13 +57,13 @@ def _fft(call: Call, x: Tensor, kind: str, n: int, result: Aval) -> Tensor:
 @rule("fft")
 def _complex_fft(call: Call) -> Tensor:
     inverse, n = call.attrs["inverse"], call.x.shape[-1]
-    return _scaled(call, _fft(call, call.x, "IFFT" if inverse else "FFT", n, call.aval), n, inverse)
+    return scaled(call, _fft(call, call.x, "IFFT" if inverse else "FFT", n, call.aval), n, inverse)
 
 
 @rule("rfft")
 def _real_fft(call: Call) -> Tensor:
     n = call.x.shape[-1]
-    return _scaled(call, _fft(call, call.x, "RFFT", n, call.aval), n, False)
+    return scaled(call, _fft(call, call.x, "RFFT", n, call.aval), n, False)
 
 
 @rule("irfft")
@@ -76,4 +76,4 @@ def _inverse_real_fft(call: Call) -> Tensor:
         x = w.slice(x, (0,) * len(x.shape), (*lead, need))
     elif have < need:
         x = w.concatenate([x, w.broadcast(w.scalar(0, x.dtype), (*lead, need - have))], len(lead))
-    return _scaled(call, _fft(call, x, "IRFFT", n, call.aval), n, True)
+    return scaled(call, _fft(call, x, "IRFFT", n, call.aval), n, True)

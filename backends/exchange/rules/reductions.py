@@ -9,7 +9,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
 
-from ..writer import Tensor, UntranslatedError, Writer, ints
+from ..writer import Tensor, Writer, ints
 from .table import Call, rule
 
 
@@ -54,12 +54,36 @@ def _wide(dtype: DType) -> DType:
 def _reduce(call: Call) -> Tensor:
     w, x, axes = call.writer, call.x, call.attrs["axes"]
     number, truth, start = _REDUCTIONS[call.name]
-    if x.dtype.is_complex and call.name in ("reduce_max", "reduce_min"):
-        raise UntranslatedError("of complex numbers has no translation: StableHLO does not order them")
     kind = _wide(x.dtype)
+    if kind.is_complex and call.name in ("reduce_max", "reduce_min"):
+        largest = call.name == "reduce_max"
+        region = w.scalars(kind, 2, lambda a, b: [_extreme(w, a, b, largest)])
+        first, attrs = w.scalar(_of_parts(start(kind.real)), kind), f"dimensions = {ints(axes)}"
+        return w.op("stablehlo.reduce", [x, first], call.aval, attrs, [region]) if axes else x
     name = truth if kind is dtypes.bool_ else number
     found = w.reduce(w.convert(x, kind), start(kind), f"stablehlo.{name}", axes)
     return w.convert(found, call.aval.dtype)
+
+
+def _of_parts(x: float) -> complex:
+    return complex(x, x)
+
+
+def _extreme(w: Writer, a: Tensor, b: Tensor, largest: bool) -> Tensor:
+    """One of two complex numbers, ordered by real parts, then by imaginary ones; NaN stays."""
+    return w.select(w.compare("NE", a, a) | w.invert(_further(w, b, a, largest)), a, b)
+
+
+def _further(w: Writer, a: Tensor, b: Tensor, largest: bool) -> Tensor:
+    """Whether `a` lies beyond `b`, or is NaN."""
+    if not a.dtype.is_complex:
+        return w.compare("GT" if largest else "LT", a, b) | w.compare("NE", a, a)
+    (real, imag), (other, rest) = (
+        [w.op(f"stablehlo.{part}", [v], Aval(v.shape, v.dtype.real)) for part in ("real", "imag")] for v in (a, b)
+    )
+    direction = "GT" if largest else "LT"
+    tie = w.compare("EQ", real, other) & w.compare(direction, imag, rest)
+    return w.compare(direction, real, other) | tie | w.compare("NE", a, a)
 
 
 @rule("argmax", "argmin")
@@ -68,13 +92,10 @@ def _arg_reduce(call: Call) -> Tensor:
     w, axis, largest = call.writer, call.attrs["axis"], call.name == "argmax"
     x = w.convert(call.x, dtypes.uint8) if call.x.dtype is dtypes.bool_ else call.x
     kind, place = x.dtype, call.aval.dtype
-    if kind.is_complex:
-        raise UntranslatedError("of complex numbers has no translation: StableHLO does not order them")
+    start = least(kind.real) if largest else greatest(kind.real)
 
     def body(a: Tensor, i: Tensor, b: Tensor, j: Tensor) -> Sequence[Tensor]:
-        better = w.compare("GT" if largest else "LT", a, b)
-        if kind.is_float:
-            better = better | w.compare("NE", a, a)
+        better = _further(w, a, b, largest)
         b_is_nan = w.compare("NE", b, b)
         a_is_nan = w.compare("NE", a, a)
         same = w.compare("EQ", a, b) | (a_is_nan & b_is_nan)
@@ -86,7 +107,7 @@ def _arg_reduce(call: Call) -> Tensor:
         [Aval((), kind), Aval((), place), Aval((), kind), Aval((), place)], lambda a, i, b, j: body(a, i, b, j)
     )
     operands = [
-        x, w.iota(x.shape, axis, place), w.scalar(least(kind) if largest else greatest(kind), kind),
+        x, w.iota(x.shape, axis, place), w.scalar(_of_parts(start) if kind.is_complex else start, kind),
         w.scalar(greatest(place), place),
     ]  # fmt: skip
     shape = tuple(d for a, d in enumerate(x.shape) if a != axis)
@@ -117,7 +138,10 @@ def _cumulative(call: Call) -> Tensor:
     number, truth, start = _REDUCTIONS[call.name]
     kind = _wide(x.dtype)
     if kind.is_complex and call.name in ("cummax", "cummin"):
-        raise UntranslatedError("of complex numbers has no translation: StableHLO does not order them")
+        largest, first = call.name == "cummax", _of_parts(start(kind.real))
+        return _window(
+            w, x, first, a["axis"], a["reverse"], a["inclusive"], lambda p, q: [_extreme(w, p, q, largest)]
+        )  # fmt: skip
     name = f"stablehlo.{truth if kind is dtypes.bool_ else number}"
     x = w.convert(x, kind)
     found = _window(
@@ -130,10 +154,18 @@ def _cumulative(call: Call) -> Tensor:
 def _logcumsumexp(call: Call) -> Tensor:
     w, a = call.writer, call.attrs
     kind = _wide(call.x.dtype)
-    if kind.is_complex:
-        raise UntranslatedError("of complex numbers has no translation: write it as the logarithm of a cumsum")
+
+    def of_complex(p: Tensor, q: Tensor) -> Sequence[Tensor]:
+        later = _further(w, q, p, largest=True)
+        high, low = w.select(later, q, p), w.select(later, p, q)
+        real, least_real = (w.op("stablehlo.real", [v], Aval(v.shape, kind.real)) for v in (high, low))
+        alone = w.compare("EQ", least_real, float("-inf")) | w.compare("EQ", real, float("inf"))
+        rest = w.unary("stablehlo.exponential", w.select(alone, 0, low - high))
+        return [w.select(alone, high, high + w.unary("stablehlo.log_plus_one", rest))]
 
     def body(p: Tensor, q: Tensor) -> Sequence[Tensor]:
+        if kind.is_complex:
+            return of_complex(p, q)
         top = w.binary("stablehlo.maximum", p, q)
         gap = p - q
         gap = w.select(w.compare("EQ", p, q), 0, gap)  # infinities that are the same
@@ -145,14 +177,14 @@ def _logcumsumexp(call: Call) -> Tensor:
     return w.convert(found, call.aval.dtype)
 
 
-def _before(w: Writer, a: Tensor, b: Tensor) -> Tensor:
+def before(w: Writer, a: Tensor, b: Tensor) -> Tensor:
     """The order of sorts: NaN last, zeros equal whatever their sign, complex numbers by parts."""
     if a.dtype.is_complex:
         real, imag = (
-            [w.op(f"stablehlo.{part}", [v], Aval((), v.dtype.real)) for v in (a, b)] for part in ("real", "imag")
+            [w.op(f"stablehlo.{part}", [v], Aval(v.shape, v.dtype.real)) for v in (a, b)] for part in ("real", "imag")
         )
-        tie = w.invert(_before(w, *real)) & w.invert(_before(w, *real[::-1]))
-        return _before(w, *real) | (tie & _before(w, *imag))
+        tie = w.invert(before(w, *real)) & w.invert(before(w, *real[::-1]))
+        return before(w, *real) | (tie & before(w, *imag))
     if not a.dtype.is_float:
         return w.compare("LT", a, b)
     return w.compare("LT", a, b) | (w.compare("EQ", a, a) & w.compare("NE", b, b))
@@ -161,7 +193,7 @@ def _before(w: Writer, a: Tensor, b: Tensor) -> Tensor:
 @rule("sort")
 def _sort(call: Call) -> Tensor:
     w = call.writer
-    region = w.scalars(call.x.dtype, 2, lambda a, b: [_before(w, a, b)])
+    region = w.scalars(call.x.dtype, 2, lambda a, b: [before(w, a, b)])
     attrs = f"dimension = {call.attrs['axis']} : i64, is_stable = true"
     return w.op("stablehlo.sort", [call.x], call.aval, attrs, [region])
 
@@ -171,7 +203,7 @@ def _argsort(call: Call) -> Tensor:
     w, x, axis = call.writer, call.x, call.attrs["axis"]
     place = call.aval.dtype
     arguments = [Aval((), x.dtype)] * 2 + [Aval((), place)] * 2
-    region = w.region(arguments, lambda a, b, i, j: [_before(w, a, b)])
+    region = w.region(arguments, lambda a, b, i, j: [before(w, a, b)])
     attrs = f"dimension = {axis} : i64, is_stable = true"
     operands = [x, w.iota(x.shape, axis, place)]
     return w.op_all("stablehlo.sort", operands, [x.aval, call.aval], attrs, [region])[1]

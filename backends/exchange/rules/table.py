@@ -18,6 +18,8 @@ from ..writer import Tensor, UntranslatedError, Writer
 #: From an op to its results: ``rule(call)``.
 Rule = Callable[["Call"], "Tensor | Sequence[Tensor]"]
 RULES: dict[str, Rule] = {}
+#: Those that linalg needs in their place.
+LOOPS: dict[str, Rule] = {}
 
 
 class Call:
@@ -39,11 +41,11 @@ class Call:
         return self.avals[0]
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str, table: dict[str, Rule] = RULES) -> Callable[[Rule], Rule]:
     """Enter a rule for ops of these names, without the dialect's."""
 
     def enter(function: Rule) -> Rule:
-        RULES.update((name, function) for name in names)
+        table.update((name, function) for name in names)
         return function
 
     return enter
@@ -56,7 +58,7 @@ def written(writer: Writer, view: OpView, env: Mapping[Any, Tensor]) -> Sequence
         IRError: it has no translation.
     """
     try:
-        found = RULES.get(view.op.name)
+        found = writer.own_rules.get(view.op.name) or RULES.get(view.op.name)
         if found is None:
             raise UntranslatedError(_untranslated(view))
         operands = [env[v] for v in view.operands]
