@@ -61,6 +61,8 @@ REDUCED = (((8,), 0), ((100, 100), 1), ((1000, 1000), 1), ((1000, 1000), 0), ((1
            ((10, 100_000), 1), ((1_000_000,), 0))  # fmt: skip
 MATRICES = ((4, 4), (10_000, 4, 4), (1000, 16, 16), (100, 64, 64), (256, 256), (10_000, 3), (3, 2000))
 ROWS = ((8,), (5000, 15), (1000, 100), (100, 1024), (1_000_000,))
+#: Cases whose times are taken in one library after the other.
+AT_ONCE = 150
 DTYPES = ("float32", "float64", "complex64", "int32", "bool")
 
 
@@ -80,6 +82,10 @@ class Case:
     def __str__(self) -> str:
         shapes = " ".join("×".join(map(str, shape)) for shape in self.shapes)
         return f"{self.name} {shapes} {self.dtype}{''.join(f' {k}={v}' for k, v in self.keywords.items())}"
+
+    @property
+    def size(self) -> int:
+        return max(map(math.prod, self.shapes))
 
     def arrays(self) -> list[np.ndarray]:
         """Numbers between 0.1 and 0.9, which most functions take; integers from 1 to 8; square matrices are definite."""
@@ -251,18 +257,22 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rival-python", default=str(Path(".bench-venv/bin/python")), help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=0.05, help="time for each cell (default: %(default)s)")
     parser.add_argument("--least", type=float, default=1.2, help="rows from this ratio on (default: %(default)s)")
+    parser.add_argument("--elements", type=int, default=0, help="that the arguments have, at least (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all times")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.measure:
         return measure(args.measure, args.seconds)
-    all_cases = list(cases(args.pattern, args.dtypes.split(",")))
-    found = {"smelt": ask(sys.executable, "smelt", all_cases, args.seconds)}
-    for name in args.libraries.split(","):
-        found[name] = ask(args.rival_python, name, all_cases, args.seconds)
-    if args.json:
-        times = {str(case): {name: found[name][i] for name in found} for i, case in enumerate(all_cases)}
-        Path(args.json).write_text(json.dumps(times, indent=1))
+    all_cases = [c for c in cases(args.pattern, args.dtypes.split(",")) if c.size >= args.elements]
+    names = ["smelt", *args.libraries.split(",")]
+    found: dict[str, list[float | str | None]] = {name: [] for name in names}
+    for start in range(0, len(all_cases), AT_ONCE):  # what was measured by then is written
+        part = all_cases[start : start + AT_ONCE]
+        for name in names:
+            found[name] += ask(sys.executable if name == "smelt" else args.rival_python, name, part, args.seconds)
+        if args.json:
+            times = {str(case): {name: found[name][i] for name in names} for i, case in enumerate(all_cases[: start + AT_ONCE])}
+            Path(args.json).write_text(json.dumps(times, indent=1))
     print(*table(all_cases, found, args.least), sep="\n")
 
 

@@ -22,6 +22,13 @@ LEAST, MOST = 8192, 4
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
+#: Types of which `row_extrema.c` finds extrema, by their characters, with what it calls them, the most bytes of a row of the
+#: last axis, and whether a function gives the largest ones, of truth values too.
+EXTREMA = {"?": 0, "B": 0, "i": 1, "f": 3, "d": 4, **{c: 1 if np.dtype(c).itemsize == 4 else 2 for c in "lq"}}
+MOST_LINE = 1 << 12
+LARGEST = {np.maximum: True, np.minimum: False}
+TRUE = {np.logical_or: True, np.logical_and: False}
+
 #: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
 LEAST_SHIFTED, MOST_SHIFTS = 512, 32
 
@@ -95,6 +102,10 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
         wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
         return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
+    if x.size >= LEAST_REDUCED and loops.row_extrema is not None:
+        found = _row_extrema(ufunc, x, axes)
+        if found is not None:
+            return found
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     is_plain = x.dtype.kind in "biuf" and x.flags.c_contiguous
     if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:
@@ -103,7 +114,26 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
             return _along(ufunc, x.reshape(*x.shape[:first], *x.shape[end:], n))
         if columns > 1 and n > 1 and columns * x.itemsize <= MOST_BYTES:
             return _down(ufunc, x.reshape(-1, n, columns)).reshape(*x.shape[:first], *x.shape[end:])
-    found: np.ndarray = ufunc.reduce(x, axes)
+    found = np.asarray(ufunc.reduce(x, axes))
+    return found
+
+
+def _row_extrema(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | None:
+    """What `ufunc` makes of rows, or of rows before an axis of not too many elements; None where there is no loop for it."""
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        found = _row_extrema(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes))
+        return None if found is None else found.T
+    kind, largest = EXTREMA.get(x.dtype.char), (LARGEST | TRUE if x.dtype.char == "?" else LARGEST).get(ufunc)
+    first, end = min(axes, default=0), max(axes, default=-1) + 1
+    n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
+    fits = n > 1 and 0 < columns * x.itemsize <= MOST_LINE and (columns > 1 or (n > MOST_REDUCED and kind != 0))
+    # NumPy has such loops for rows of bytes.
+    if not fits or kind is None or end - first != len(axes) or largest is None:
+        return None
+    if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):
+        return None
+    found = np.empty(x.shape[:first] + x.shape[end:], x.dtype)
+    loops.row_extrema(x, found, kind, n, columns, largest)  # type: ignore[misc]
     return found
 
 
