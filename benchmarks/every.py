@@ -1,7 +1,7 @@
-"""Every public function that takes arrays alone, in kinds of shapes and dtypes, beside the other libraries' of its name.
+"""Every public function that takes arrays alone, in kinds of shapes and dtypes, beside other libraries' of its name.
 
-``python -m benchmarks.every`` prints the rows in which smelt takes longest beside the best of the others; patterns choose
-functions (``'fft.*' sum``). Calls are found by signatures, so that a new function has its rows; a library has a cell
+``python -m benchmarks.every`` prints the rows in which smelt takes longest beside the best of the others; patterns
+choose functions (``'fft.*' sum``). Calls are found by signatures, so that a new function has its rows; a library has a cell
 where its function of that name takes the same arguments. smelt is timed lazily, as soon as a function runs the way that
 it stays with, JAX as it is and compiled. The time is that of the process on one core.
 """
@@ -88,7 +88,7 @@ class Case:
         return max(map(math.prod, self.shapes))
 
     def arrays(self) -> list[np.ndarray]:
-        """Numbers between 0.1 and 0.9, which most functions take; integers from 1 to 8; square matrices are definite."""
+        """Numbers between 0.1 and 0.9, which most functions take; integers up to 8; square matrices are definite."""
         rng, made = np.random.default_rng(0), []
         for shape in self.shapes:
             x = rng.uniform(0.1, 0.9, shape)
@@ -257,7 +257,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rival-python", default=str(Path(".bench-venv/bin/python")), help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=0.05, help="time for each cell (default: %(default)s)")
     parser.add_argument("--least", type=float, default=1.2, help="rows from this ratio on (default: %(default)s)")
-    parser.add_argument("--elements", type=int, default=0, help="that the arguments have, at least (default: %(default)s)")
+    parser.add_argument("--elements", type=int, default=0, help="of the arguments, at least (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all times")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
@@ -271,7 +271,8 @@ def main(argv: list[str] | None = None) -> None:
         for name in names:
             found[name] += ask(sys.executable if name == "smelt" else args.rival_python, name, part, args.seconds)
         if args.json:
-            times = {str(case): {name: found[name][i] for name in names} for i, case in enumerate(all_cases[: start + AT_ONCE])}
+            measured = enumerate(all_cases[: start + AT_ONCE])
+            times = {str(case): {name: found[name][i] for name in names} for i, case in measured}
             Path(args.json).write_text(json.dumps(times, indent=1))
     print(*table(all_cases, found, args.least), sep="\n")
 

@@ -22,8 +22,8 @@ LEAST, MOST = 8192, 4
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
-#: Types of which `row_extrema.c` finds extrema, by their characters, with what it calls them, the most bytes of a row of the
-#: last axis, and whether a function gives the largest ones, of truth values too.
+#: Types of which `row_extrema.c` finds extrema, by their characters, with what it calls them; the most bytes of a row
+#: of the last axis; and whether a function gives the largest ones, of numbers and of truth values.
 EXTREMA = {"?": 0, "B": 0, "i": 1, "f": 3, "d": 4, **{c: 1 if np.dtype(c).itemsize == 4 else 2 for c in "lq"}}
 MOST_LINE = 1 << 12
 LARGEST = {np.maximum: True, np.minimum: False}
@@ -119,7 +119,7 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
 
 
 def _row_extrema(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | None:
-    """What `ufunc` makes of rows, or of rows before an axis of not too many elements; None where there is no loop for it."""
+    """What `ufunc` makes of rows, or of rows before an axis of not too many elements; None without a loop for it."""
     if not x.flags.c_contiguous and x.flags.f_contiguous:
         found = _row_extrema(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes))
         return None if found is None else found.T

@@ -95,7 +95,10 @@ def unique(
     fill = None if fill_value is None else as_array(fill_value, x.dtype)
     order, new = _groups(parts if along is None else to_shape(parts, (n, math.prod(rest))), equal_nan)
     if size is None:
-        size = np.unique(_sortable("unique", x), equal_nan=equal_nan).size if along is None else int(host_values("unique", new, SIZED).sum())
+        if along is None:
+            size = np.unique(_sortable("unique", x), equal_nan=equal_nan).size
+        else:
+            size = int(host_values("unique", new, SIZED).sum())
     count = integer("unique", "size", size, 0)
     if (fill is not None and fill.ndim) or (fill is None and not n and count):
         what = "an empty array needs a fill_value" if fill is None else f"fill_value {fill.aval} must be a scalar"

@@ -18,7 +18,9 @@ COLUMNS = [*range(2, 20), 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 
 MORE = [*[((2100, k), (0,)) for k in COLUMNS], *[((5, 61, k), (1,)) for k in COLUMNS]]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int32", "uint32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int8", "int32", "uint32", "int64", "float16", "float32", "float64"]
+)
 def test_they_are_numpys(dtype: str) -> None:
     rng = np.random.default_rng(0)
     functions = [np.maximum, np.minimum, *([np.logical_or, np.logical_and] if dtype == "bool" else [])]
