@@ -1,7 +1,7 @@
 """Every public function that takes arrays alone, in kinds of shapes and dtypes, beside other libraries' of its name.
 
 ``python -m benchmarks.every`` prints the rows in which smelt takes longest beside the best of the others; patterns
-choose functions (``'fft.*' sum``). Calls are found by signatures, so that a new function has its rows; a library has a cell
+choose functions, as `fft.*`. Calls are found by signatures, so that a new function has its rows; a library has a cell
 where its function of that name takes the same arguments. smelt is timed lazily, as soon as a function runs the way that
 it stays with, JAX as it is and compiled. The time is that of the process on one core.
 """

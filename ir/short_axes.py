@@ -29,6 +29,9 @@ MOST_LINE = 1 << 12
 LARGEST = {np.maximum: True, np.minimum: False}
 TRUE = {np.logical_or: True, np.logical_and: False}
 
+#: Elements of a row of the last axes, at most, of which other axes are reduced first.
+MOST_GROUPED = 512
+
 #: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
 LEAST_SHIFTED, MOST_SHIFTS = 512, 32
 
@@ -102,6 +105,8 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
         wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
         return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
+    if x.size >= LEAST_REDUCED and len(groups := groups_of_axes(x, axes)) > 1:
+        return by_groups(functools.partial(reduced, ufunc), x, groups)
     if x.size >= LEAST_REDUCED and loops.row_extrema is not None:
         found = _row_extrema(ufunc, x, axes)
         if found is not None:
@@ -116,6 +121,27 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
             return _down(ufunc, x.reshape(-1, n, columns)).reshape(*x.shape[:first], *x.shape[end:])
     found = np.asarray(ufunc.reduce(x, axes))
     return found
+
+
+def groups_of_axes(x: np.ndarray, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Axes as groups of adjacent ones, which NumPy reduces sooner one after the other, from the first on: of axes with
+    others between them it goes along the last ones, row by row. All together where such rows are long."""
+    ordered = sorted(axes)
+    ends = [i for i in range(1, len(ordered)) if ordered[i] != ordered[i - 1] + 1]
+    groups = [tuple(ordered[i:j]) for i, j in zip([0, *ends], [*ends, len(ordered)])]
+    if len(groups) < 2 or not x.flags.c_contiguous:
+        return [axes]
+    last = groups[-1]
+    return [axes] if last[-1] == x.ndim - 1 and math.prod(x.shape[last[0] :]) > MOST_GROUPED else groups
+
+
+def by_groups(function: Callable[..., np.ndarray], x: np.ndarray, groups: list[tuple[int, ...]]) -> np.ndarray:
+    """``function(x, axes)`` of one group after the other."""
+    gone = 0
+    for group in groups:
+        x = function(x, tuple(a - gone for a in group))
+        gone += len(group)
+    return x
 
 
 def _row_extrema(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | None:
