@@ -16,9 +16,12 @@ import numpy as np
 from . import halves
 from .aval import Aval
 from .host_loops import loops
+from .host_memory import contiguous
 
 #: Elements of a result from which on that is looked at, and of a row at most.
 LEAST, MOST = 8192, 4
+#: Elements of a row from which on operands that lie in columns are copied.
+LEAST_TURNED = 128
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
@@ -38,13 +41,31 @@ LEAST_SHIFTED, MOST_SHIFTS = 512, 32
 
 def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval) -> Callable[..., Any]:
     """What to call for `ufunc` on operands and a result of these types, which may have symbols: it gives the bits of
-    `ufunc`."""
+    `ufunc`. Of short rows that goes column by column, of long ones it sees whether operands lie in columns."""
     if len(operands) < 2 or not isinstance(ufunc, np.ufunc) or result.ndim < 2:
         return ufunc
     size, short = result.size, result.shape[-1]
-    if (type(size) is int and size < LEAST) or type(short) is not int or not 1 < short <= MOST:
+    if (type(size) is int and size < LEAST) or type(short) is not int or short <= 1 or MOST < short < LEAST_TURNED:
         return ufunc
-    return functools.partial(_by_columns, ufunc)
+    return functools.partial(_by_columns if short <= MOST else _in_rows, ufunc)
+
+
+def _in_rows(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
+    """`ufunc` of operands of which some lie in rows, and others in columns: NumPy takes each element of these from
+    another line of memory, a copy in order takes many of each."""
+    in_rows = [x.flags.c_contiguous for x in operands if x.ndim]
+    if any(in_rows) and not all(in_rows):
+        operands = tuple([contiguous(x) if _is_turned(x) else x for x in operands])
+    found: np.ndarray = ufunc(*operands)
+    return found
+
+
+def _is_turned(x: np.ndarray) -> bool:
+    """Whether an array of many long rows lies in columns, each element of its own."""
+    if x.ndim < 2 or x.shape[-1] < LEAST_TURNED or x.size < LEAST:
+        return False
+    steps = [step for step, n in zip(x.strides, x.shape) if n > 1]
+    return steps[-1] > x.itemsize * LEAST_TURNED and x.itemsize in steps and 0 not in steps
 
 
 def _by_columns(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
