@@ -29,8 +29,8 @@ LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 #: of the last axis; and whether a function gives the largest ones, of numbers and of truth values.
 EXTREMA = {"?": 0, "B": 0, "i": 1, "f": 3, "d": 4, **{c: 1 if np.dtype(c).itemsize == 4 else 2 for c in "lq"}}
 MOST_LINE = 1 << 12
-LARGEST = {np.maximum: True, np.minimum: False}
-TRUE = {np.logical_or: True, np.logical_and: False}
+LARGEST: dict[np.ufunc, bool] = {np.maximum: True, np.minimum: False}
+TRUE: dict[np.ufunc, bool] = {np.logical_or: True, np.logical_and: False}
 
 #: Elements of a row of the last axes, at most, of which other axes are reduced first.
 MOST_GROUPED = 512

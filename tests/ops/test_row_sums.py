@@ -52,8 +52,10 @@ def test_they_are_numpys(dtype: str) -> None:
 
 
 #: Axes with others between them, which are reduced one after the other where the last rows are not long.
-APART = [((20, 30, 2, 2), (1, 3)), ((20, 30, 2, 2), (0, 2)), ((9, 8, 7, 6, 5), (0, 2, 4)),
-         ((4, 30, 2, 20), (3, 0)), ((3, 4, 40, 50), (0, 2, 3)), ((9, 8, 7, 6), (0, 1, 3)), ((0, 5, 7), (0, 2)), ((500, 5, 0), (0, 2))]  # fmt: skip
+APART = [
+    ((20, 30, 2, 2), (1, 3)), ((20, 30, 2, 2), (0, 2)), ((9, 8, 7, 6, 5), (0, 2, 4)), ((4, 30, 2, 20), (3, 0)),
+    ((3, 4, 40, 50), (0, 2, 3)), ((9, 8, 7, 6), (0, 1, 3)), ((0, 5, 7), (0, 2)), ((500, 5, 0), (0, 2)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int32", "uint8", "bool", "float16"])
