@@ -62,7 +62,7 @@ REDUCED = (((8,), 0), ((100, 100), 1), ((1000, 1000), 1), ((1000, 1000), 0), ((1
 MATRICES = ((4, 4), (10_000, 4, 4), (1000, 16, 16), (100, 64, 64), (256, 256), (10_000, 3), (3, 2000))
 ROWS = ((8,), (5000, 15), (1000, 100), (100, 1024), (1_000_000,))
 #: Cases whose times are taken in one library after the other.
-AT_ONCE = 150
+AT_ONCE = 50
 DTYPES = ("float32", "float64", "complex64", "int32", "bool")
 
 
