@@ -57,7 +57,7 @@ OTHER_NAMES = {
 OTHER_NAMES["jax_jit"] = OTHER_NAMES["jax"]
 #: Shapes of elementwise functions; of reductions, with their axis; of matrices; of rows that are transformed.
 FLAT = ((8,), (10_000,), (1_000_000,))
-REDUCED = (((8,), 0), ((100, 100), 1), ((1000, 1000), 1), ((1000, 1000), 0), ((100, 100, 100), 1), ((100_000, 10), 1),
+REDUCED = (((8,), 0), ((64, 64, 16, 16), (1, 3)), ((64, 64, 16, 16), (0, 2)), ((100, 100), 1), ((1000, 1000), 1), ((1000, 1000), 0), ((100, 100, 100), 1), ((100_000, 10), 1),
            ((10, 100_000), 1), ((1_000_000,), 0))  # fmt: skip
 MATRICES = ((4, 4), (10_000, 4, 4), (1000, 16, 16), (100, 64, 64), (256, 256), (10_000, 3), (3, 2000))
 ROWS = ((8,), (5000, 15), (1000, 100), (100, 1024), (1_000_000,))
@@ -77,7 +77,8 @@ class Case:
     """A call: the function's name in smelt, shapes of arguments, keywords, a dtype."""
 
     def __init__(self, name: str, shapes: tuple[tuple[int, ...], ...], keywords: dict[str, Any], dtype: str):
-        self.name, self.shapes, self.keywords, self.dtype = name, shapes, keywords, dtype
+        self.name, self.shapes, self.dtype = name, shapes, dtype
+        self.keywords = {k: tuple(v) if isinstance(v, list) else v for k, v in keywords.items()}
 
     def __str__(self) -> str:
         shapes = " ".join("×".join(map(str, shape)) for shape in self.shapes)
