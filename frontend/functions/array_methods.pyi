@@ -148,7 +148,7 @@ class ArrayMethods(BufferExporter):
     @overload
     def logsumexp(
         self, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None, where: ArrayLike | None = None,
-        return_sign: bool, stream: StreamOrDevice = None,
+        return_sign: bool = False, stream: StreamOrDevice = None,
     ) -> array | tuple[array, array]: ...
     def max(
         self, axis: Axis = None, keepdims: bool = False, *, out: None = None, initial: ArrayLike | None = None,

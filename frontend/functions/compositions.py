@@ -64,7 +64,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None,
-    where: ArrayLike | None = None, return_sign: bool, stream: StreamOrDevice = None,
+    where: ArrayLike | None = None, return_sign: bool = False, stream: StreamOrDevice = None,
 ) -> array | tuple[array, array]: ...  # fmt: skip
 @remembered
 def logsumexp(
