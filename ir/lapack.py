@@ -250,6 +250,13 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     return out
 
 
+def _is_usual(a: np.ndarray) -> bool:
+    """Whether numbers are finite, and the largest of them so that sums of products do not overflow or lose digits."""
+    parts = np.ascontiguousarray(a).view(a.real.dtype)
+    largest, limits = np.abs(parts).max(), np.finfo(parts.dtype)
+    return bool(largest == 0 or limits.tiny / limits.eps <= largest <= limits.eps / limits.tiny)
+
+
 def least_squares(a: np.ndarray, b: np.ndarray, rtol: float) -> np.ndarray | None:
     """x for which a·x - b is smallest, and of these the shortest, by a QR decomposition.
 
@@ -257,20 +264,29 @@ def least_squares(a: np.ndarray, b: np.ndarray, rtol: float) -> np.ndarray | Non
     inverse do not rule out that a singular value is as small as `rtol` times the largest one.
     """
     lapack = _lapack(a, 1)
-    if lapack is None or a.dtype != b.dtype or not b.size or not (np.isfinite(a).all() and np.isfinite(b).all()):
+    if lapack is None or a.dtype != b.dtype or not b.size or not (_is_usual(a) and _is_usual(b)):
         return None
     (m, n), k = a.shape[-2:], b.shape[-1]
     least, most = min(m, n), max(m, n)
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = math.prod(lead)
     # By columns: the matrix itself, or the adjoint of one with more columns than rows.
-    turned, job = contiguous(a.swapaxes(-1, -2)) if m >= n else a.conj(), b"N" if m >= n else b"C"
+    turned = contiguous(a.swapaxes(-1, -2)) if m >= n else a.conj()
     factors = np.array(np.broadcast_to(turned, (*lead, least, most)), order="C")
     x = np.zeros((*lead, k, most), a.dtype)
     x[..., :m] = b.swapaxes(-1, -2)
-    each, job = Each(factors.reshape(count, least, most)), job if lapack.is_complex or m >= n else b"T"
-    if not lapack.succeeds("gels", job, most, least, k, each, most, Each(x.reshape(count, k, most)), most, None):
+    each, found = Each(factors.reshape(count, least, most)), Each(x.reshape(count, k, most))
+    tau = Each(np.empty((count, least), a.dtype))
+    if not lapack.succeeds("geqrf", most, least, each, most, tau, None):
         return None
+    adjoint, rotate = (b"C", "unmqr") if lapack.is_complex else (b"T", "ormqr")
+    one = np.ones(1, a.dtype)
+    for step in ("rotate", "solve") if m >= n else ("solve", "rotate"):
+        turn = adjoint if (step == "rotate") == (m >= n) else b"N"
+        if step == "solve":
+            lapack.call("trsm", b"L", b"U", turn, b"N", least, k, one, each, most, found, most)
+        elif not lapack.succeeds(rotate, b"L", turn, most, k, least, each, most, tau, found, most, None):
+            return None
     triangle = np.tril(factors[..., :least])
     norms, whole = np.linalg.norm(triangle, axis=(-2, -1)), Each(triangle.reshape(count, least, least))
     if not lapack.call("trtri", b"U", b"N", least, whole, least, has_status=True):

@@ -17,9 +17,12 @@ import numpy as np
 from . import dtypes, halves
 from .aval import Aval
 from .host_loops import loops
+from .host_memory import contiguous
 
 #: Elements of a result from which on that is looked at, and of a row at most.
 LEAST, MOST = 8192, 4
+#: Elements of a row from which on operands that lie in columns are copied.
+LEAST_TURNED = 128
 #: The same for reductions: elements of the operand, those of a row, and bytes of the columns of many rows.
 LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 
@@ -27,6 +30,15 @@ LEAST_REDUCED, MOST_REDUCED, MOST_BYTES = 2048, 16, 256
 #: called, and elements of a row at most: longer ones NumPy takes as quickly.
 LOOPS: dict[Callable[..., Any], int] = {np.add: 0, np.subtract: 1, np.multiply: 2, np.true_divide: 3}
 LEAST_ROWS, MOST_ROW = 128, 256
+#: Types of which `row_extrema.c` finds extrema, by their characters, with what it calls them; the most bytes of a row
+#: of the last axis; and whether a function gives the largest ones, of numbers and of truth values.
+EXTREMA = {"?": 0, "B": 0, "i": 1, "f": 3, "d": 4, **{c: 1 if np.dtype(c).itemsize == 4 else 2 for c in "lq"}}
+MOST_LINE = 1 << 12
+LARGEST: dict[np.ufunc, bool] = {np.maximum: True, np.minimum: False}
+TRUE: dict[np.ufunc, bool] = {np.logical_or: True, np.logical_and: False}
+
+#: Elements of a row of the last axes, at most, of which other axes are reduced first.
+MOST_GROUPED = 512
 
 #: Those of a result of shifts by short rows, and of a row at most: see `shift_words` in `elements.c`.
 LEAST_SHIFTED, MOST_SHIFTS = 512, 32
@@ -34,7 +46,7 @@ LEAST_SHIFTED, MOST_SHIFTS = 512, 32
 
 def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval) -> Callable[..., Any]:
     """What to call for `ufunc` on operands and a result of these types, which may have symbols: it gives the bits of
-    `ufunc`."""
+    `ufunc`. Of short rows that goes column by column, of long ones it sees whether operands lie in columns."""
     if len(operands) < 2 or not isinstance(ufunc, np.ufunc) or result.ndim < 2:
         return ufunc
     size, short = result.size, result.shape[-1]
@@ -43,9 +55,27 @@ def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval
         is_long = type(short) is int and not 1 < short <= MOST_ROW
         if not is_long and not (type(size) is int and type(short) is int and size < short * LEAST_ROWS):
             return functools.partial(_by_rows, ufunc, number)
-    if (type(size) is int and size < LEAST) or type(short) is not int or not 1 < short <= MOST:
+    if (type(size) is int and size < LEAST) or type(short) is not int or short <= 1 or MOST < short < LEAST_TURNED:
         return ufunc
-    return functools.partial(_by_columns, ufunc)
+    return functools.partial(_by_columns if short <= MOST else _in_rows, ufunc)
+
+
+def _in_rows(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
+    """`ufunc` of operands of which some lie in rows, and others in columns: NumPy takes each element of these from
+    another line of memory, a copy in order takes many of each."""
+    in_rows = [x.flags.c_contiguous for x in operands if x.ndim]
+    if any(in_rows) and not all(in_rows):
+        operands = tuple([contiguous(x) if _is_turned(x) else x for x in operands])
+    found: np.ndarray = ufunc(*operands)
+    return found
+
+
+def _is_turned(x: np.ndarray) -> bool:
+    """Whether an array of many long rows lies in columns, each element of its own."""
+    if x.ndim < 2 or x.shape[-1] < LEAST_TURNED or x.size < LEAST:
+        return False
+    steps = [step for step, n in zip(x.strides, x.shape) if n > 1]
+    return steps[-1] > x.itemsize * LEAST_TURNED and x.itemsize in steps and 0 not in steps
 
 
 def _by_rows(ufunc: np.ufunc, number: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -55,8 +85,7 @@ def _by_rows(ufunc: np.ufunc, number: int, x: np.ndarray, y: np.ndarray) -> np.n
             out = np.empty(shape, x.dtype)
             if loops.short_rows(number, x, y, out):
                 return out
-    found: np.ndarray = ufunc(x, y)
-    return found
+    return _in_rows(ufunc, x, y)
 
 
 def _by_columns(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
@@ -117,6 +146,12 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
         wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
         return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
+    if x.size >= LEAST_REDUCED and len(groups := groups_of_axes(x, axes)) > 1:
+        return by_groups(functools.partial(reduced, ufunc), x, groups)
+    if x.size >= LEAST_REDUCED and loops.row_extrema is not None:
+        found = _row_extrema(ufunc, x, axes)
+        if found is not None:
+            return found
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     is_plain = x.dtype.kind in "biuf" and x.flags.c_contiguous
     if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:
@@ -125,7 +160,47 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
             return _along(ufunc, x.reshape(*x.shape[:first], *x.shape[end:], n))
         if columns > 1 and n > 1 and columns * x.itemsize <= MOST_BYTES:
             return _down(ufunc, x.reshape(-1, n, columns)).reshape(*x.shape[:first], *x.shape[end:])
-    found: np.ndarray = ufunc.reduce(x, axes)
+    found = np.asarray(ufunc.reduce(x, axes))
+    return found
+
+
+def groups_of_axes(x: np.ndarray, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Axes as groups of adjacent ones, which NumPy reduces sooner one after the other, from the first on: of axes with
+    others between them it goes along the last ones, row by row. All together where such rows are long."""
+    ordered = sorted(axes)
+    ends = [i for i in range(1, len(ordered)) if ordered[i] != ordered[i - 1] + 1]
+    groups = [tuple(ordered[i:j]) for i, j in zip([0, *ends], [*ends, len(ordered)])]
+    if len(groups) < 2 or not x.flags.c_contiguous:
+        return [axes]
+    last = groups[-1]
+    return [axes] if last[-1] == x.ndim - 1 and math.prod(x.shape[last[0] :]) > MOST_GROUPED else groups
+
+
+def by_groups(function: Callable[..., np.ndarray], x: np.ndarray, groups: list[tuple[int, ...]]) -> np.ndarray:
+    """``function(x, axes)`` of one group after the other."""
+    gone = 0
+    for group in groups:
+        x = function(x, tuple(a - gone for a in group))
+        gone += len(group)
+    return x
+
+
+def _row_extrema(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | None:
+    """What `ufunc` makes of rows, or of rows before an axis of not too many elements; None without a loop for it."""
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        found = _row_extrema(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes))
+        return None if found is None else found.T
+    kind, largest = EXTREMA.get(x.dtype.char), (LARGEST | TRUE if x.dtype.char == "?" else LARGEST).get(ufunc)
+    first, end = min(axes, default=0), max(axes, default=-1) + 1
+    n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
+    fits = n > 1 and 0 < columns * x.itemsize <= MOST_LINE and (columns > 1 or (n > MOST_REDUCED and kind != 0))
+    # NumPy has such loops for rows of bytes.
+    if not fits or kind is None or end - first != len(axes) or largest is None:
+        return None
+    if not (x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative):
+        return None
+    found = np.empty(x.shape[:first] + x.shape[end:], x.dtype)
+    loops.row_extrema(x, found, kind, n, columns, largest)  # type: ignore[misc]
     return found
 
 

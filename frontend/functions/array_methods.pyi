@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -140,10 +140,16 @@ class ArrayMethods(BufferExporter):
     def logcumsumexp(
         self, axis: int | None = None, *, reverse: bool = False, inclusive: bool = True, stream: StreamOrDevice = None,
     ) -> array: ...
+    @overload
     def logsumexp(
         self, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None, where: ArrayLike | None = None,
-        stream: StreamOrDevice = None,
+        return_sign: Literal[False] = False, stream: StreamOrDevice = None,
     ) -> array: ...
+    @overload
+    def logsumexp(
+        self, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None, where: ArrayLike | None = None,
+        return_sign: bool = False, stream: StreamOrDevice = None,
+    ) -> array | tuple[array, array]: ...
     def max(
         self, axis: Axis = None, keepdims: bool = False, *, out: None = None, initial: ArrayLike | None = None,
         where: ArrayLike | None = None, stream: StreamOrDevice = None,

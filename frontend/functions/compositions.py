@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, overload
 
 from smelt.ir.op import registry as ops
 
@@ -19,6 +20,8 @@ from ..lazy.arrays import (
 from ..lazy.core import remembered, remembered_numbers
 from ..lazy.operands import as_floating, constant
 from ..lazy.streams import check_stream
+from .arithmetic import sign as sign_of
+from .complex_numbers import real
 from .reductions import Axis, extremum_of, kept_shape, normalize_axes, only, reduce_axes, reshape_to, widened
 
 __all__ = ["logaddexp", "logsumexp", "softmax"]
@@ -53,11 +56,21 @@ def softmax(
     return convert(emit_elementwise(ops["div"], powers, total), dtype)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None,
+    where: ArrayLike | None = None, return_sign: Literal[False] = False, stream: StreamOrDevice = None,
+) -> array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None,
+    where: ArrayLike | None = None, return_sign: bool = False, stream: StreamOrDevice = None,
+) -> array | tuple[array, array]: ...  # fmt: skip
 @remembered
 def logsumexp(
     a: ArrayLike, /, axis: Axis = None, keepdims: bool = False, *, b: ArrayLike | None = None,
-    where: ArrayLike | None = None, stream: StreamOrDevice = None,
-) -> array:  # fmt: skip
+    where: ArrayLike | None = None, return_sign: bool = False, stream: StreamOrDevice = None,
+) -> array | tuple[array, array]:  # fmt: skip
     """log Σ exp(a) over axes, without overflow; -inf where all elements are. Integers give float32.
 
     Of complex numbers it is the largest one, and what is added to that: not always the principal logarithm.
@@ -66,6 +79,11 @@ def logsumexp(
         axis: an int, several, or None for all. keepdims: whether these axes stay, with one element.
         b: factors of the powers, which broadcast with a: log Σ b exp(a), NaN of a negative sum.
         where: bools that broadcast to a: which elements count.
+        return_sign: the logarithm of the absolute value of the sum, and beside it the sum's sign: 1, -1 or 0, of
+            complex numbers one of absolute value 1.
+
+    Returns:
+        The logarithm; a tuple ``(logarithm, sign)`` with `return_sign`.
 
     Raises:
         ShapeError: a reduced axis is empty.
@@ -73,6 +91,8 @@ def logsumexp(
     >>> import smelt
     >>> smelt.logsumexp(smelt.array([1000.0, 1000.0]))
     array(1000.69, dtype=float32)
+    >>> smelt.logsumexp(smelt.array([1000.0, 1001.0]), b=[1.0, -1.0], return_sign=True)
+    (array(1000.54, dtype=float32), array(-1, dtype=float32))
     """
     check_stream(stream)
     x, *factors = [as_floating(a)] if b is None else promote_operands("logsumexp", a, b, floating=True)
@@ -92,6 +112,8 @@ def logsumexp(
     finite = emit_elementwise(ops["less"], size, infinity)
     top = emit_elementwise(ops["select"], finite, top, constant(0, x.dtype, top.shape))
     top = emit_elementwise(ops["stop_gradient"], top)
+    if return_sign and x.dtype.is_complex:  # a shift that turns would turn the sign
+        top = convert(real(top), x.dtype)
     exponents = emit_elementwise(ops["sub"], x, broadcast_to_shape(top, x.shape))
     if factors:  # a power of which nothing is taken is not infinite: it is the derivative by its factor
         fits = emit_elementwise(ops["less"], exponents, constant(80, x.dtype, x.shape))
@@ -101,15 +123,19 @@ def logsumexp(
     if factors:
         powers = emit_elementwise(ops["mul"], powers, factor)
     total = reduce_axes("reduce_sum", powers, axes, True)
+    if return_sign:
+        sign = convert(sign_of(total), dtype)
+        total, top = emit_elementwise(ops["abs"], total), real(top)
+        dtype = dtype.real
     # Where all are -inf the sum is 0: its logarithm, but not the derivative of that, which would be 0 · ∞.
-    empty = emit_elementwise(ops["equal"], total, constant(0, x.dtype, total.shape))
-    total = emit_elementwise(ops["select"], empty, constant(1, x.dtype, total.shape), total)
-    lowest = constant(-math.inf, x.dtype, total.shape)
+    empty = emit_elementwise(ops["equal"], total, constant(0, total.dtype, total.shape))
+    total = emit_elementwise(ops["select"], empty, constant(1, total.dtype, total.shape), total)
+    lowest = constant(-math.inf, total.dtype, total.shape)
     total = emit_elementwise(ops["select"], empty, lowest, emit_elementwise(ops["log"], total))
-    found = convert(emit_elementwise(ops["add"], total, top), dtype)
-    if keepdims:
-        return reshape_to(found, kept_shape(x.shape, axes))
-    return reshape_to(found, tuple(d for i, d in enumerate(x.shape) if i not in axes))
+    found = emit_elementwise(ops["add"], total, top)
+    shape = kept_shape(x.shape, axes) if keepdims else tuple(d for i, d in enumerate(x.shape) if i not in axes)
+    found = reshape_to(convert(found, dtype), shape)
+    return (found, reshape_to(sign, shape)) if return_sign else found
 
 
 @remembered_numbers

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import (
     AttributeValueError,
     DTypeError,
@@ -21,13 +22,15 @@ from smelt.ir.errors import (
 )
 from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer, listed
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, meeting, wrap
+from ..lazy.arguments import dtype_of, integer, listed
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, meeting, wrap
 from ..lazy.core import remembered
-from ..lazy.movement import Axes, checked_shape, joined, one_axis, piece, shape_tuple, to_shape
+from ..lazy.movement import Axes, checked_shape, iota, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
+from .arithmetic import minimum
 from .indexing import getitem
 from .searching import host_values
+from .sorting import cumsum, searchsorted
 
 __all__ = [
     "concat",
@@ -44,8 +47,8 @@ __all__ = [
 MOST_PIECES = 1 << 22
 
 
-def _arrays(name: str, values: Any) -> list[array]:
-    """A sequence of arrays (or one array, over its first axis) in their common dtype."""
+def _arrays(name: str, values: Any, wanted: Any = None) -> list[array]:
+    """A sequence of arrays (or one array, over its first axis) in the wanted dtype, or in their common one."""
     if isinstance(values, array):
         values = list(unstack(values)) if values.ndim else [values]
     if isinstance(values, (list, tuple)):
@@ -53,6 +56,9 @@ def _arrays(name: str, values: Any) -> list[array]:
     if not isinstance(values, (list, tuple)) or not values:
         what = "an empty sequence" if isinstance(values, (list, tuple)) else type(values).__name__
         raise ShapeError(at_user_line(f"smelt.{name}: needs a list of at least one array, got {what}"))
+    if wanted is not None:
+        dtype = dtype_of(name, wanted)
+        return [convert(as_array(v, dtype), dtype) for v in values]
     found = [as_array(v) for v in values]
     dtype = found[0].dtype
     for x in found[1:]:
@@ -78,11 +84,13 @@ def _in_parts(join: Callable[..., array], arrays: Any, axis: int | None) -> arra
         return None
 
 
-def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
+def concatenate(
+    arrays: Sequence[ArrayLike], axis: int | None = 0, *, dtype: DType | None = None, stream: StreamOrDevice = None
+) -> array:
     """Arrays one after the other along an axis, in their common dtype; flattened when `axis` is None.
 
     Args:
-        arrays: one at least, of any dtypes. axis: counts from the end where negative.
+        arrays: one at least, of any dtypes. axis: counts from the end where negative. dtype: of the result.
 
     Raises:
         ShapeError: shapes that differ on another axis.
@@ -92,6 +100,8 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: St
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
+    if dtype is not None:
+        arrays = _arrays("concatenate", arrays, dtype)
     found = _in_parts(_concatenated, arrays, axis)
     return _concatenated(arrays, axis) if found is None else found
 
@@ -112,11 +122,13 @@ def _concatenated(arrays: Sequence[ArrayLike], axis: int | None) -> array:
 concat = concatenate
 
 
-def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOrDevice = None) -> array:
+def stack(
+    arrays: Sequence[ArrayLike], axis: int | None = 0, *, dtype: DType | None = None, stream: StreamOrDevice = None
+) -> array:
     """Arrays of one shape along a new axis.
 
     Args:
-        arrays: one at least, of any dtypes. axis: its place in the result, 0 if None.
+        arrays: one at least, of any dtypes. axis: its place in the result, 0 if None. dtype: of the result.
 
     Raises:
         ShapeError: arrays of several shapes.
@@ -128,6 +140,8 @@ def stack(arrays: Sequence[ArrayLike], axis: int | None = 0, *, stream: StreamOr
     """
     check_stream(stream)
     axis = 0 if axis is None else axis
+    if dtype is not None:
+        arrays = _arrays("stack", arrays, dtype)
     found = _in_parts(_stacked, arrays, axis)
     return _stacked(arrays, axis) if found is None else found
 
@@ -231,17 +245,21 @@ def tile(a: ArrayLike, reps: Axes, /, *, stream: StreamOrDevice = None) -> array
 
 @remembered
 def repeat(
-    array: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, stream: StreamOrDevice = None
-) -> array:
+    array: ArrayLike, repeats: int | ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """Each element repeated along an axis; without `axis`, of the flattened array.
 
     Args:
         repeats: how often; or integers, one for each element along the axis. These are evaluated, for the shape of the
             result depends on them; `array` is not, and derivatives pass.
+        total_repeat_length: the extent of the result along the axis, with which `repeats` are not evaluated: what goes
+            beyond it is left out, and the last element fills what is missing.
 
     Raises:
-        ShapeError: not as many integers as elements. AttributeValueError: a negative one. TraceError: `repeats` is an
-            array that is not known, inside `smelt.compile` or `smelt.vmap`.
+        ShapeError: not as many integers as elements, or no element that could fill a length. AttributeValueError: a
+            negative one that is known. TraceError: `repeats` is an array that is not known, inside `smelt.compile` or
+            `smelt.vmap`, and there is no `total_repeat_length`.
 
     >>> import smelt
     >>> smelt.repeat(smelt.array([1, 2]), 2)
@@ -255,6 +273,8 @@ def repeat(
         x, axis = to_shape(x, (x.size,)), 0
     axis = one_axis("repeat", axis, x.shape)
     before, d, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    if total_repeat_length is not None:
+        return getitem(x, (*[slice(None)] * axis, _places_of_length(repeats, d, total_repeat_length)))
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", None):
         places: Any = _repeated_places(repeats, d)
         return getitem(x, (*[slice(None)] * axis, places))
@@ -267,14 +287,31 @@ def repeat(
     return to_shape(broadcast_to_shape(to_shape(x, (*before, d, 1, *after)), (*before, d, count, *after)), shape)
 
 
-def _repeated_places(repeats: Any, extent: int) -> np.ndarray:
-    """Where the elements of the result lie along the axis."""
+def _counts(repeats: Any, extent: int) -> array:
+    """How often elements are repeated: one integer, or one for each."""
     counts = as_array(repeats)
     if counts.size and not counts.dtype.is_integer:
         raise DTypeError(at_user_line(f"smelt.repeat: repeats must be integers, is {counts.aval}"))
     if counts.ndim != 1 or counts.size not in (1, extent):
         wanted = f"an int or {extent} integers"
         raise ShapeError(at_user_line(f"smelt.repeat: repeats must be {wanted}, one an element, is {counts.aval}"))
+    return counts
+
+
+def _places_of_length(repeats: Any, extent: int, length: int) -> array:
+    """Where so many elements of the result lie along the axis: where the counts added up go beyond their places."""
+    length = integer("repeat", "total_repeat_length", length, 0)
+    counts = as_array(repeats)
+    counts = _counts(counts if counts.ndim else to_shape(counts, (1,)), extent)
+    if length and not extent:
+        raise ShapeError(at_user_line(f"smelt.repeat: no element to repeat to a length of {length}"))
+    ends = cumsum(broadcast_to_shape(convert(counts, dtypes.int32), (extent,)))
+    return minimum(searchsorted(ends, iota((length,), 0), side="right"), extent - 1)
+
+
+def _repeated_places(repeats: Any, extent: int) -> np.ndarray:
+    """Where the elements of the result lie along the axis."""
+    counts = _counts(repeats, extent)
     known = host_values("repeat", counts, "give an int, or indices to smelt.take")
     if known.size and known.min() < 0:
         raise AttributeValueError(at_user_line(f"smelt.repeat: repeats must not be negative, one is {known.min()}"))

@@ -51,10 +51,10 @@ def unique(
     fill_value: ArrayLike | None = None,
     *,
     axis: int | None = None,
+    equal_nan: bool = True,
     stream: StreamOrDevice = None,
 ) -> array | tuple[array, ...]:
-    """The sorted distinct elements of the flattened array, or its parts along an axis, `size` of them. NaNs are one
-    element.
+    """The sorted distinct elements of the flattened array, or its parts along an axis, `size` of them.
 
     Missing ones are filled up, superfluous ones (the greatest) are left out. Without `size` there are as many as there
     are: that evaluates `a`.
@@ -68,6 +68,7 @@ def unique(
         fill_value: fills up; by default the least element.
         axis: the elements are the parts of `a` along it, such as rows for 0, compared by their first elements first.
             The inverse has one axis then. Each element of a part is a sort of its own.
+        equal_nan: whether all NaNs are one element, or each one of its own.
 
     Returns:
         An array of `size` elements of the dtype of `a`; with one of the flags a tuple, in the order of the flags.
@@ -92,9 +93,12 @@ def unique(
     parts = to_shape(x, (x.size,)) if along is None else moveaxis(x, along, 0)
     n, rest = parts.shape[0], parts.shape[1:]
     fill = None if fill_value is None else as_array(fill_value, x.dtype)
-    order, new = _groups(parts if along is None else to_shape(parts, (n, math.prod(rest))))
+    order, new = _groups(parts if along is None else to_shape(parts, (n, math.prod(rest))), equal_nan)
     if size is None:
-        size = np.unique(_sortable("unique", x)).size if along is None else int(host_values("unique", new, SIZED).sum())
+        if along is None:
+            size = np.unique(_sortable("unique", x), equal_nan=equal_nan).size
+        else:
+            size = int(host_values("unique", new, SIZED).sum())
     count = integer("unique", "size", size, 0)
     if (fill is not None and fill.ndim) or (fill is None and not n and count):
         what = "an empty array needs a fill_value" if fill is None else f"fill_value {fill.aval} must be a scalar"
@@ -125,7 +129,7 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _groups(x: array) -> tuple[array, array]:
+def _groups(x: array, equal_nan: bool) -> tuple[array, array]:
     """The indices that sort elements, or rows by their first elements first, equal ones in their order; and which of
     these differ from the one before."""
     n = x.shape[0]
@@ -138,7 +142,7 @@ def _groups(x: array) -> tuple[array, array]:
     ordered = x[order]
     before, after = ordered[:-1], ordered[1:]
     differs = before != after
-    if x.dtype.is_inexact:
+    if equal_nan and x.dtype.is_inexact:
         differs = logical_and(differs, logical_not(logical_and(isnan(before), isnan(after))))
     if x.ndim > 1:
         differs = any_of(differs, axis=1)

@@ -8,14 +8,15 @@ from smelt.ir.flags import flag
 from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
+from ..functions.arithmetic import add
 from ..functions.complex_numbers import conjugate
-from ..functions.diagonals import tril
+from ..functions.diagonals import tril, triu
 from ..functions.index_functions import take_along_axis
 from ..functions.linear import matmul
 from ..functions.reductions import widened
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
-from ..lazy.arguments import integer, is_integer
+from ..lazy.arguments import integer, is_integer, word
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -81,20 +82,25 @@ def solve(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array
 
 
 @remembered
-def solve_triangular(a: ArrayLike, b: ArrayLike, *, upper: bool = False, stream: StreamOrDevice = None) -> array:
+def solve_triangular(
+    a: ArrayLike, b: ArrayLike, *, upper: bool = False, trans: int | str = 0, unit_diagonal: bool = False,
+    stream: StreamOrDevice = None,
+) -> array:  # fmt: skip
     """x with a·x = b, for triangular matrices `a`. What stands in the other triangle is not looked at.
 
     Args:
         a: shape (…, n, n), float32, float64 or complex.
         b: shape (…, n, k), whose batch axes are broadcast with those of `a`; or (n,), one right-hand side.
         upper: whether `a` is upper triangular, not lower.
+        trans: 0 or "N"; with 1 or "T" it is x with aᵀ·x = b, with 2 or "C" that of the conjugate transpose.
+        unit_diagonal: whether ones stand in the place of the diagonal of `a`, which is not looked at.
 
     Returns:
         x, with the batch axes of both, in their common dtype.
 
     Raises:
-        ShapeError: shapes that do not fit. DTypeError: another dtype. When it is evaluated, LibraryError: the
-        diagonal of `a` has a zero.
+        ShapeError: shapes that do not fit. DTypeError: another dtype. AttributeValueError: another `trans`. When it is
+        evaluated, LibraryError: the diagonal of `a` has a zero.
 
     >>> import smelt
     >>> smelt.linalg.solve_triangular(smelt.array([[2.0, 0.0], [1.0, 4.0]]), smelt.array([2.0, 9.0]))
@@ -102,7 +108,13 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, upper: bool = False, stream:
     """
     check_stream(stream)
     x, y, vector = right_hand_sides("linalg.solve_triangular", a, b)
-    return as_given(emit(ops["solve_triangular"], (x, y), {"upper": bool(upper)}), vector)
+    given = "NTC"[trans] if is_integer(trans) and 0 <= trans < 3 else trans
+    kind = word("linalg.solve_triangular", "trans", given, "N", "T", "C")
+    if unit_diagonal and x.ndim > 1:
+        x = add(triu(x, 1) if upper else tril(x, -1), unit(x))
+    if kind != "N" and x.ndim > 1:
+        x = matrix_transpose(conjugate(x) if kind == "C" else x)
+    return as_given(emit(ops["solve_triangular"], (x, y), {"upper": upper != (kind != "N")}), vector)
 
 
 @remembered

@@ -27,7 +27,7 @@ from ..op import (
     only,
 )
 from ..scalar import Scalar, ScalarBuilder
-from ..short_axes import reduced
+from ..short_axes import by_groups, groups_of_axes, reduced
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -42,6 +42,8 @@ _SUMMED = {**dict.fromkeys("iIlLqQ", 0), **dict.fromkeys("fd", 1), **dict.fromke
 def _folded(ufunc: np.ufunc, x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
     """``ufunc.reduce`` of `np.add`, which takes as long for a row of two elements as for one of thirty, and adds eight
     numbers at a time to those before; or of `np.multiply`, whose products each wait for the one before."""
+    if x.size >= _LEAST and len(groups := groups_of_axes(x, axes)) > 1:
+        return by_groups(lambda x, axes: _folded(ufunc, x, axes, dtype), x, groups)
     if x.size >= _LEAST and loops.row_sums is not None and x.dtype == dtype:
         found = _row_sums(x, axes, ufunc is np.multiply)
         if found is not None:

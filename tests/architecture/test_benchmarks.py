@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import every
 from benchmarks.roofline import __main__ as roofline
 from benchmarks.roofline import families
 from benchmarks.stalls.command import Machine, disagreements, waits_table
@@ -118,3 +121,16 @@ def test_the_roofline_lists_the_slowest_first(
     roofline.main(["--only", "add a", "--seconds", "0"])
     fractions = [float(line.split("**")[1]) for line in capsys.readouterr().out.splitlines() if "**" in line]
     assert len(fractions) > 10 and fractions == sorted(fractions)
+
+
+def test_every_function_is_timed_by_its_signature(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    names = {case.name for case in every.cases([], ["float32"])}
+    assert {"sin", "add", "max", "softmax", "linalg.svd", "fft.rfft"} <= names
+    assert not names & {"einsum", "load", "random.uniform"}
+    file = tmp_path / "times.json"
+    every.main(["negative", "--dtypes", "float32", "--libraries", "numpy,jax", "--seconds", "0.001", "--least", "0",
+                "--rival-python", sys.executable, "--json", str(file)])  # fmt: skip
+    times = json.loads(file.read_text())
+    assert [len(cells) for cells in times.values()] == [3, 3, 3]
+    assert all(isinstance(cells["smelt"], float) and isinstance(cells["numpy"], float) for cells in times.values())
+    assert "| negative 1000000 float32 |" in capsys.readouterr().out

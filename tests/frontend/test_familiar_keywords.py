@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 import smelt
@@ -116,3 +117,97 @@ def test_derivatives_of_logsumexp_by_its_factors() -> None:
 def test_keywords_that_there_are_not_say_what_is_here(call: Any, said: str) -> None:
     with pytest.raises(ArgumentTypeError, match=rf"{said}.*test_familiar_keywords"):
         call(smelt.eye(2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_logsumexp_with_a_sign(dtype: str) -> None:
+    x, b = rng.standard_normal((3, 4)).astype(dtype), rng.standard_normal((3, 4)).astype(dtype)
+    if dtype == "complex128":
+        x = x + 1j * rng.standard_normal((3, 4))
+    x[0, 0], b[1] = 800, 0
+    for axis in (None, 0, 1, (0, 1)):
+        for keepdims in (False, True):
+            for factors in (None, b):
+                want = scipy.special.logsumexp(x, axis, b=factors, keepdims=keepdims, return_sign=True)
+                given = None if factors is None else exact(factors)
+                found = smelt.logsumexp(exact(x), axis, b=given, keepdims=keepdims, return_sign=True)
+                assert isinstance(found, tuple)
+                for one, expected in zip(found, want, strict=True):
+                    np.testing.assert_allclose(np.asarray(one), expected, rtol=1e-12, atol=1e-14)
+                    assert str(one.dtype)[6:] == np.asarray(expected).dtype.name
+    for special in ([-np.inf, -np.inf], [np.inf, 1.0], [np.nan, 1.0]):
+        want = scipy.special.logsumexp(special, return_sign=True)
+        np.testing.assert_array_equal([v.item() for v in smelt.logsumexp(special, return_sign=True)], want)
+    factors = exact(np.array([1.0, -2.0, 0.5]))
+    check_gradient(lambda x: smelt.logsumexp(x, b=factors, return_sign=True)[0], np.array([0.3, 0.9, -0.5]))
+
+
+@pytest.mark.parametrize("join", ["concatenate", "stack", "concat"])
+def test_joined_in_a_dtype(join: str) -> None:
+    for dtype in (smelt.float64, smelt.int8, smelt.complex64, smelt.bool_):
+        for parts in ([[1, 2], [0.1, 3.0]], [smelt.array([1, 2]), smelt.array([0.5, 0.0])], [[1, 0]] * 40):
+            found = getattr(smelt, join)(parts, dtype=dtype)
+            whole = [smelt.asarray(p, dtype=dtype) for p in parts]
+            assert found.dtype is dtype
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(getattr(smelt, join)(whole)))
+    assert getattr(smelt, join)([[0.1]], dtype=smelt.float64).tolist() in ([0.1], [[0.1]])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_repeat_to_a_length(axis: Any) -> None:
+    x = rng.standard_normal((3, 4))
+    extent = x.size if axis is None else x.shape[axis]
+    for repeats in (2, 0, np.arange(extent), np.full(extent, 3, np.uint8)):
+        for length in (0, 1, 5, 40):
+            places = np.repeat(np.arange(extent), repeats)
+            places = np.concatenate([places, np.full(length, extent - 1)])[:length].astype(int)
+            expected = np.take(x, places, axis)
+            counts = smelt.array(np.asarray(repeats, np.int32))
+            call = smelt.compile(lambda x, r, n=length: smelt.repeat(x, r, axis, total_repeat_length=n))
+            for found in (smelt.repeat(exact(x), repeats, axis, total_repeat_length=length), call(exact(x), counts)):
+                np.testing.assert_array_equal(np.asarray(found), expected)
+    check_gradient(lambda x: (smelt.repeat(x, [2, 0, 1], total_repeat_length=5) ** 2).sum(), rng.standard_normal(3))
+    with pytest.raises(ShapeError, match="no element"):
+        smelt.repeat(smelt.zeros((0,)), 2, total_repeat_length=3)
+    with pytest.raises(AttributeValueError):
+        smelt.repeat(smelt.ones(2), 2, total_repeat_length=-1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+def test_unique_nans(dtype: str) -> None:
+    x = np.array([2, np.nan, 1, np.nan, 2, np.inf, np.nan], dtype)
+    for equal in (True, False):
+        want = np.unique(x, True, True, True, equal_nan=equal)
+        found = smelt.unique(exact(x), None, True, True, True, equal_nan=equal)
+        for one, expected in zip(found, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), expected)
+    rows = np.array([[1, np.nan], [0, 2], [1, np.nan], [0, 2]], dtype)
+    for equal, count in ((True, 2), (False, 3)):
+        assert smelt.unique(exact(rows), axis=0, equal_nan=equal).shape == (count, 2)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_triangular_systems_turned_and_with_ones(dtype: str) -> None:
+    a, b = rng.standard_normal((2, 4, 4)).astype(dtype), rng.standard_normal((2, 4, 3)).astype(dtype)
+    if dtype == "complex128":
+        a = a + 1j * rng.standard_normal(a.shape)
+    for upper in (False, True):
+        for trans in (0, 1, 2, "N", "T", "C"):
+            for ones in (False, True):
+                keywords: Any = {"trans": trans, "unit_diagonal": ones}
+                given = a.copy()
+                if ones:
+                    given[:, 1, 1] = np.nan
+                given[:, 0 if not upper else 3, 3 if not upper else 0] = np.inf  # in the other triangle
+                found = np.asarray(smelt.linalg.solve_triangular(exact(given), exact(b), upper=upper, **keywords))
+                for i in range(2):
+                    want = scipy.linalg.solve_triangular(a[i], b[i], lower=not upper, **keywords)
+                    np.testing.assert_allclose(found[i], want, rtol=1e-10)
+                if dtype == "float64":
+                    check_gradient(
+                        lambda a, up=upper, k=keywords: smelt.linalg.solve_triangular(a, exact(b), upper=up, **k).sum(),
+                        a + 3 * np.eye(4),
+                    )
+    for wrong in (3, -1, "X", None):
+        with pytest.raises(AttributeValueError, match="trans must be"):
+            smelt.linalg.solve_triangular(smelt.eye(2), smelt.ones(2), trans=wrong)  # type: ignore[arg-type]

@@ -193,3 +193,24 @@ def test_extrema_of_short_rows_each_way(tier: str) -> None:
         y = smelt.array(x)
         for found, want in ((y.max(-1), x.max(-1)), (y.min(1), x.min(1)), ((y > 2).any(0), (x > 2).any(0))):
             np.testing.assert_array_equal(np.array(found), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "bool", "int8"])
+def test_rows_beside_columns(dtype: str) -> None:
+    """Operands that lie in columns beside those in rows are put in order; others go to NumPy as they are."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2 if dtype == "bool" else 100, (200, 300)).astype(dtype)
+    y = rng.integers(0, 2 if dtype == "bool" else 100, (300, 200)).astype(dtype)
+    cube = rng.integers(0, 2, (3, 150, 160)).astype(dtype)
+    assert short_axes._is_turned(y.T) and short_axes._is_turned(cube.swapaxes(1, 2))
+    for other in (x, y.T[:, :5], np.broadcast_to(y[0], (300, 200)).T, x[::2], np.broadcast_to(x[0, 0], (200, 300))):
+        assert not short_axes._is_turned(other)
+    for ufunc in (np.equal, np.multiply, np.maximum):
+        for operands in (
+            (x, y.T), (y.T, x), (y.T, y.T), (x[0], y.T), (y.T, x[:1]), (x, y.T[::-1]), (x, np.asarray(x[0, 0])),
+            (cube, cube.swapaxes(1, 2)[:, :150, :1]), (cube[:, :, :150], cube[:, :, :150].swapaxes(1, 2)),
+            (np.ascontiguousarray(cube[:, :150, :150]), cube[:, :, :150].swapaxes(1, 2)),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(short_axes._in_rows(ufunc, *operands), ufunc(*operands), strict=True)
+    turned = smelt.array(x[:, :200])
+    np.testing.assert_array_equal(np.asarray(turned == turned.T), x[:, :200] == x[:, :200].T)

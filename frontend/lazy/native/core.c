@@ -83,6 +83,7 @@ static PyMethodDef functions[] = {
     {"fourier", fourier, METH_VARARGS, "See fourier.c."},
     {"fourier_columns", fourier_columns, METH_VARARGS, "See fourier.c."},
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
+    {"row_extrema", row_extrema, METH_VARARGS, "See row_extrema.c."},
     {"row_sums", row_sums, METH_VARARGS, "See row_sums.c."},
     {"convert_halves", convert_halves, METH_VARARGS, "See halves.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
