@@ -19,7 +19,9 @@ from smelt.ir.text import line_of
 
 #: What checked machine code calls: ``(site, value)``, two i64.
 REPORT = "smelt_report"
-#: The global that says whether that was done in this run.
+#: The function of the module that calls it, if nothing was reported in this run.
+OUTSIDE = "smelt_outside"
+#: The global that says whether something was.
 FLAG = "smelt_reported"
 
 

@@ -242,12 +242,11 @@ class CpuKernel(VectorKernel):
             f"{'stores' if value else 'loads'} element {{}} of {what}",
             f"which has {size} element{'s' if size != 1 else ''}",
         )
-        self.require(inside, site, last)
+        plain = super().emit
         if not value:
-            first = self.select(inside, at, self.const(0, INDEX))
-            return super().emit(name, [memref, first], types, regions, **attrs)
-        stores = super().emit
-        self.when(inside, lambda: stores(name, [*value, memref, at], types, regions, **attrs))
+            first = self.required(inside, site, last, at)
+            return plain(name, [memref, first], types, regions, **attrs)
+        self.require(inside, site, last, lambda: plain(name, [*value, memref, at], types, regions, **attrs))
         return None
 
     def read(self, memory: Memory, offset: Scalar) -> Scalar:
@@ -320,8 +319,7 @@ class CpuKernel(VectorKernel):
         """`end`, where a kernel's range ends within its parallel dimension; else that is reported, and it is 0."""
         site = self._site("runs up to {}", f"but has {extent} steps")
         inside = self._less(end, self.const(extent + 1, INDEX))
-        self.require(inside, site, end)
-        return self.select(inside, end, self.const(0, INDEX))
+        return self.required(inside, site, end, end)
 
     def in_range(self, memref: Any, offset: Scalar, aval: Aval) -> Scalar:
         """`offset`, where an array there lies within a memref of bytes; else that is reported, and it is 0."""
@@ -330,21 +328,53 @@ class CpuKernel(VectorKernel):
             raise AssertionError(f"{aval} does not fit into {memref.type}")
         site = self._site(f"puts {aval} at byte {{}} of {size}", "where it does not fit")
         inside = self._less(offset, self.const(size - aval.nbytes + 1, INDEX))
-        self.require(inside, site, offset)
-        return self.select(inside, offset, self.const(0, INDEX))
+        return self.required(inside, site, offset, offset)
 
-    def require(self, condition: Scalar, site: Site, value: Scalar) -> None:
-        """Report `value` where `condition` does not hold. Only for checked kernels."""
+    def require(
+        self, condition: Scalar, site: Site, value: Scalar, then: Callable[[], Any] = lambda: None
+    ) -> None:  # fmt: skip
+        """Report `value` where `condition` does not hold, else do `then`. Only for checked kernels."""
+        report = self._report(site, value)
+        operation = self.emit("scf.if", [condition], [], regions=2)
+        for region, body in zip(operation.regions, (then, report)):
+            with self.inside(mlir.ir.Block.create_at_start(region, [])):
+                body()
+                self.emit("scf.yield", [], [])
+
+    def required(self, condition: Scalar, site: Site, value: Scalar, found: Scalar) -> Scalar:
+        """An index, `found`; where `condition` does not hold, `value` is reported, and it is 0."""
+        report = self._report(site, value)
+
+        def reported() -> list[Scalar]:
+            report()
+            return [self.const(0, INDEX)]
+
+        return self.carried(condition, [found], lambda: [found], reported)[0]
+
+    def _report(self, site: Site, value: Scalar) -> Callable[[], None]:
+        """Emits a call that reports a value, as one of many in a kernel: what it does stands in a function."""
         assert self.checks is not None
-        number, symbol = len(self.checks), checks.declare(self.module)
+        operands = [self.const(len(self.checks), dtypes.int64), self.convert(value, dtypes.int64)]
         self.checks.append(site)
-        operands = [self.const(number, dtypes.int64), self.convert(value, dtypes.int64)]
+        symbol = self._reporter()
+        return lambda: self.emit("func.call", operands, [], callee=symbol)
 
-        def report() -> None:
-            self.set_reported(True)
-            self.emit("func.call", operands, [], callee=symbol)
+    def _reporter(self) -> Any:
+        """The function ``(site, value)`` that reports what is the first of a run."""
+        module, name = self.module, checks.OUTSIDE
+        if name not in module.declared:
+            module.declared.add(name)
+            symbol = checks.declare(module)
+            entry = module.function(name, [self.type(dtypes.int64)] * 2, mlir.ir.Location.unknown(self.context))
+            k = CpuKernel(module, entry, mlir.ir.Location.unknown(self.context), None)
 
-        self.when(~condition, lambda: self.when(~self._is_reported(), report))
+            def report() -> None:
+                k.set_reported(True)
+                k.emit("func.call", entry.arguments, [], callee=symbol)
+
+            k.when(~k._is_reported(), report)
+            k.emit("func.return", [], [])
+        return mlir.ir.FlatSymbolRefAttr.get(name, self.context)
 
     def _flag(self) -> Any:
         """Whether something was reported in this run: a byte that all kernels share."""

@@ -52,12 +52,11 @@ class _StridedKernel(CpuKernel):
             return super()._emit_checked(name, operands, types, regions, attrs)
         at = offset if isinstance(offset, Scalar) else Scalar(self, offset, INDEX)
         inside = self._less(at, size)
-        self.require(inside, self._site(f"{'stores' if value else 'loads'} element {{}}", "outside of its array"), at)
+        site = self._site(f"{'stores' if value else 'loads'} element {{}}", "outside of its array")
         plain = super(CpuKernel, self).emit
         if not value:
-            first = self.select(inside, at, self.const(0, INDEX))
-            return plain(name, [memref, first], types, regions, **attrs)
-        self.when(inside, lambda: plain(name, [*value, memref, at], types, regions, **attrs))
+            return plain(name, [memref, self.required(inside, site, at, at)], types, regions, **attrs)
+        self.require(inside, site, at, lambda: plain(name, [*value, memref, at], types, regions, **attrs))
         return None
 
 

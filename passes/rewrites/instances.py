@@ -117,7 +117,11 @@ def _with_attributes(
     """Instances for attributes that the ops take, or for those that are given."""
     assert isinstance(rule.pattern, Applied)
     open_attrs = _open(rule.pattern)
-    candidates = {key: _candidates(kind, shape, dtype) for key, kind in open_attrs.items()} | (attributes or {})
+    given = attributes or {}
+    candidates = {
+        key: given.get(key if isinstance(key, str) else key[1]) or _candidates(kind, shape, dtype)
+        for key, kind in open_attrs.items()
+    } | given
     refused = 0
     for _ in range(MAX_ATTRIBUTES if open_attrs and not attributes else 1):
         for found in candidates.values():

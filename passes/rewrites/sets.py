@@ -133,7 +133,8 @@ class RewriteSet:
             ulps, reals: what the rewrite promises, if it is not exact; see `Rewrite`. ``smelt-opt --check-rewrites``
                 tells whether that is so.
             examples: shapes of the variables, and attributes, of the programs on which that command runs it, for
-                patterns that hardly any others fit: ``[{"x": (2, 3), "axes": (0,)}]``.
+                patterns that hardly any others fit: ``[{"x": (2, 3), "axes": (0,)}]``. An attribute is called like its
+                variable, or, where a pattern leaves it open, as the op calls it.
 
         Raises:
             IRError: a function that states no rules, or has parameters that are no variables. PipelineError: the set

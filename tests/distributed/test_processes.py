@@ -49,24 +49,21 @@ def of(r, dtype=np.float32):
     return np.random.default_rng(r).integers(-4, 5, (size, 3)).astype(dtype)
 
 every = [of(r) for r in range(size)]
+whole, mine = np.concatenate(every), sum(every)[rank : rank + 1]
+wanted = [sum(every), whole, mine, sum(every), sum(every), whole, mine, np.max(every, 0), np.min(every, 0)]
 for dtype in (smelt.float32, smelt.float16, smelt.bfloat16, smelt.float64, smelt.int32, smelt.int8, smelt.complex64):
     x = smelt.array(of(rank)).astype(dtype)
-    for compiled in (False, True):
-        run = smelt.compile if compiled else lambda f: f
-        def same(found, wanted):
+
+    def ways(x):
+        found = [dist.all_sum(x), dist.all_gather(x), dist.sum_scatter(x)]
+        found += [smelt.vmap(dist.all_sum, axis, axis)(x) for axis in (0, 1)]
+        found += [smelt.vmap(f, 1, 1)(x) for f in (dist.all_gather, dist.sum_scatter)]
+        return found if dtype is smelt.complex64 else [*found, dist.all_max(x), dist.all_min(x)]
+
+    for run in (lambda f: f, smelt.compile):
+        for found, value in zip(run(ways)(x), wanted):
             assert found.dtype is dtype, (found.dtype, dtype)
-            np.testing.assert_array_equal(np.asarray(found.astype(smelt.complex64)), wanted)
-        same(run(dist.all_sum)(x), sum(every))
-        same(run(dist.all_gather)(x), np.concatenate(every))
-        same(run(dist.sum_scatter)(x), sum(every)[rank : rank + 1])
-        if dtype is not smelt.complex64:
-            same(run(dist.all_max)(x), np.max(every, 0))
-            same(run(dist.all_min)(x), np.min(every, 0))
-        # batched along each axis
-        for axis in (0, 1):
-            same(run(smelt.vmap(dist.all_sum, axis, axis))(x), sum(every))
-        same(run(smelt.vmap(dist.all_gather, 1, 1))(x), np.concatenate(every))
-        same(run(smelt.vmap(dist.sum_scatter, 1, 1))(x), sum(every)[rank : rank + 1])
+            np.testing.assert_array_equal(np.asarray(found.astype(smelt.complex64)), value)
 assert dist.all_gather(smelt.array(rank)).tolist() == list(range(size))
 flags = smelt.array([rank == 0, True, False])
 assert dist.all_sum(flags).tolist() == dist.all_max(flags).tolist() == [True, True, False]

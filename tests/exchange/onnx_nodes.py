@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import importlib
+import keyword
 import warnings
 from typing import Any
 
@@ -20,15 +22,26 @@ import smelt
 RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "Multinomial", "Dropout")
 
 
-@functools.cache
 def cases() -> list[Any]:
-    """All of them: the package makes those that it is first asked for, and has no others in that process."""
+    """All of them: the package makes those of a module once, when it is imported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
         found: list[Any] = collect_testcases(None)
     return found
+
+
+@functools.cache
+def cases_of(op: str) -> list[Any]:
+    """Those of the module for an op, without the seconds that all others take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case import node
+
+        before = len(node._NodeTestCases)
+        importlib.import_module(f"{node.__name__}.{op.lower()}{'_' * (op.lower() in keyword.kwlist)}")
+    return [case for case in node._NodeTestCases[before:] if any(n.op_type == op for n in case.model.graph.node)]
 
 
 def _plain(value: Any) -> Any:

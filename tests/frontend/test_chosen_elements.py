@@ -62,17 +62,21 @@ def test_chosen_elements(name: str, dtype: str) -> None:
     if dtype == "complex128" and ("max" in name or "min" in name):
         return
     ours, theirs = getattr(smelt, name), getattr(np, name)
+    rtol = 1e-12 if dtype in ("float64", "complex128") else 1e-5
     for shape, axis in AXES:
         x = operand(shape, dtype, "nan" in name)
-        for options in variants(name, x, axis):
-            for keepdims in (False, True):
-                expected = theirs(x, axis=axis, keepdims=keepdims, **options)
-                given = {k: exact(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
-                for f in (ours, smelt.compile(ours)) if keepdims and shape == (4, 5) else (ours,):
-                    found = f(exact(x), axis=axis, keepdims=keepdims, **given)
-                    assert found.shape == np.shape(expected)
-                    rtol = 1e-12 if dtype in ("float64", "complex128") else 1e-5
-                    np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=rtol, err_msg=str(options))
+        choices = [*variants(name, x, axis)]
+        given = [{k: exact(v) if isinstance(v, np.ndarray) else v for k, v in options.items()} for options in choices]
+
+        def results(x: smelt.array, given: list[dict[str, Any]], keepdims: bool, axis: Any = axis) -> list[smelt.array]:
+            return [ours(x, axis=axis, keepdims=keepdims, **options) for options in given]
+
+        for keepdims in (False, True):
+            expected = [theirs(x, axis=axis, keepdims=keepdims, **options) for options in choices]
+            for f in (results, smelt.compile(results)) if keepdims and shape == (4, 5) else (results,):
+                for found, wanted, options in zip(f(exact(x), given, keepdims), expected, choices, strict=True):
+                    assert found.shape == np.shape(wanted)
+                    np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol, atol=rtol, err_msg=str(options))
 
 
 def test_numpy_and_methods_hand_them_on() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.backends.cpu import jit
 from smelt.backends.lowering import FusionKernel
 from smelt.ir import dtypes, elementary, mlir
 from smelt.ir.builder import Value
@@ -93,7 +94,7 @@ class Compiled:
             for operation in module.body.operations:
                 if operation.operation.name == "llvm.func":
                     operation.attributes["passthrough"] = ir.Attribute.parse('[["prefer-vector-width", "512"]]')
-            self.engine = mlir.execution_engine.ExecutionEngine(module, opt_level=3)
+            self.engine = mlir.execution_engine.ExecutionEngine(module, opt_level=jit.LEVEL)
         self.out = {key: key[1].real if key[0] == "complex_abs" else key[1] for key in wanted}
 
     @staticmethod

@@ -10,6 +10,8 @@ import pytest
 
 import smelt.passes.simplify.canonicalize  # noqa: F401  (states rewrites)
 from smelt.ir import text
+from smelt.ir.builder import function_named
+from smelt.ir.dtypes import float32
 from smelt.ir.errors import IRError, PipelineError, SmeltError
 from smelt.passes import Pipeline
 from smelt.passes.rewrites import (
@@ -29,6 +31,7 @@ from smelt.passes.rewrites import (
     sets,
 )
 from smelt.passes.rewrites.checking import check
+from smelt.passes.rewrites.instances import instances
 from smelt.tools import opt
 
 T = "tensor<4xf32>"
@@ -217,6 +220,19 @@ def test_a_rule_applies_only_where_types_fit(trial: RewriteSet) -> None:
 def test_rewrites_of_canonicalize_are_exact(name: str) -> None:
     verdict = check(canonical.rewrites[name])
     assert verdict.verdict == "exact" and verdict.kept, str(verdict)
+
+
+def test_examples_name_attributes_that_a_pattern_leaves_open(trial: RewriteSet) -> None:
+    """Each is a program: attributes that fit are seldom found by trying."""
+
+    @trial.rewrite(examples=[{"x": (2, 3), "axes": (1,)}, {"x": (2, 1, 3), "axes": (0, 2)}])
+    def sum_of_nothing(x: Term) -> Rule:
+        return ops.reduce_sum(x) >> x
+
+    (rule,) = sum_of_nothing.rules
+    made = instances(rule, float32, examples=sum_of_nothing.examples)
+    assert [function_named(i.module).returns[0].aval.shape for i in made] == [(2,), (1,)]
+    assert check(canonical.rewrites["pad-by-nothing"], among=[float32]).instances == 5
 
 
 def _planted() -> dict[str, Callable[[Term, Term], Rule]]:
