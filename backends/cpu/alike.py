@@ -16,7 +16,7 @@ pays for small kernels only.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -137,6 +137,14 @@ def _conversion(i: int, kind: str) -> list[str]:
         bits = f"%bits{i}"
         return [f"{bits} = arith.trunci {told} : i64 to i32", f"{number} = arith.bitcast {bits} : i32 to f32"]
     return [f"{number} = arith.trunci {told} : i64 to {kind}"]
+
+
+def codes(texts: Mapping[str, str]) -> list[Code]:
+    """Those functions, by name, of which so many may be alike that it pays: they have as many lines."""
+    by_length: dict[int, list[str]] = {}
+    for name, text in texts.items():
+        by_length.setdefault(text.count("\n") - text.count(" = arith.constant "), []).append(name)
+    return [Code(name, texts[name]) for names in by_length.values() if len(names) >= FEWEST for name in names]
 
 
 class Merged(NamedTuple):

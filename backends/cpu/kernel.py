@@ -442,8 +442,10 @@ class KernelModule:
         self.parameters: dict[str, Sequence[Any]] = {}  #: the types of functions' arguments
         self.bodies: dict[Any, str] = {}  #: functions for what several loops and branches run; see `native`
         self._private: dict[str, Any] = {}  #: those that only this module calls
-        self._known: dict[str, str] = {}  #: from what functions are to their names
-        self._texts: dict[str, str] = {}  #: of the functions in `_known`, until `merged`
+        #: Complete functions, each unlike the others, and their texts where these were asked for; until `merged`.
+        self._complete: dict[str, str | None] = {}
+        self._rough: dict[tuple[int, int], str] = {}  #: the first with so many arguments and operations
+        self._known: dict[str, str] = {}  #: by what they are those that were compared
 
     def function(
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
@@ -479,25 +481,38 @@ class KernelModule:
         if self.checks is not None:  # reports name the op of each
             return name
         operation = self._private[name]
-        text = operation.get_asm(assume_verified=True, use_local_scope=True).replace(f" @{name}(", " @(", 1)
-        key = _SIZE.sub("memref<?x", text) if "memref.alloca" not in text else _without_extents(text)
-        found = self._known.setdefault(key, name)
+        rough = len(self.parameters[name]), len(list(operation.regions[0].blocks[0].operations))
+        first = self._rough.setdefault(rough, name)
+        if first == name:  # its text is made where it is compared with another's
+            self._complete[name] = None
+            return name
+        if self._complete[first] is None:
+            self._known[self._key(first)] = first
+        found = self._known.setdefault(self._key(name), name)
         if found != name:
-            del self._private[name]
+            del self._complete[name], self._private[name]
             operation.erase()
-        else:
-            self._texts[name] = text
         return found
+
+    def _key(self, name: str) -> str:
+        """Equal for complete functions that are alike."""
+        text = self._complete[name] = self._text(name)
+        return _SIZE.sub("memref<?x", text) if "memref.alloca" not in text else _without_extents(text)
+
+    def _text(self, name: str) -> str:
+        asm: str = self._private[name].get_asm(assume_verified=True, use_local_scope=True)
+        return asm.replace(f" @{name}(", " @(", 1)
 
     def merged(self, small: Set[str]) -> dict[str, alike.Merged]:
         """Let functions that differ in numbers alone be one of them; what each is replaced by. None is `shared` later.
 
         `small`: those whose launches are short.
         """
-        codes = [alike.Code(name, text) for name, text in self._texts.items() if name in small - self.asking]
-        self._texts.clear()
-        self._known.clear()
-        return alike.merge(codes, self._private)
+        names = [name for name in self._complete if name in small - self.asking]
+        texts = {name: self._complete[name] or self._text(name) for name in names if len(names) >= alike.FEWEST}
+        for known in (self._complete, self._rough, self._known):
+            known.clear()
+        return alike.merge(alike.codes(texts), self._private)
 
     def drop(self, name: str) -> None:
         """Erase a function that only this module calls, and that nobody calls yet."""

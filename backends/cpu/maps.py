@@ -285,6 +285,11 @@ def _lanes(dtype: DType) -> int:
     return min(LANES, (INTERLEAVED_BYTES if dtype.size <= 2 else LINE_BYTES) // dtype.size)
 
 
+def _largest_power(n: int) -> int:
+    """The largest power of two that is not more than a positive number."""
+    return 1 << (n.bit_length() - 1)
+
+
 def _read_turned(
     k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], fetch: Callable[[Scalar], None]
 ) -> None:  # fmt: skip
@@ -328,10 +333,10 @@ def _read_turned(
             k.loop(None, first, below, lambda i: square(i, j, lanes), step=lanes)
 
         k.loop(None, left, behind, strip, step=lanes)
-        if columns.extent % lanes:
-            squares(first, last, behind, right, lanes // 2, False)
-        if rows.extent % lanes:
-            squares(below, last, left, behind, lanes // 2, False)
+        if left_over := columns.extent % lanes:
+            squares(first, last, behind, right, _largest_power(left_over), False)
+        if left_over := rows.extent % lanes:
+            squares(below, last, left, behind, _largest_power(left_over), False)
 
     squares(top, bottom, start, end, _lanes(source.aval.dtype), True)
 

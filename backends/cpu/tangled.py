@@ -25,7 +25,7 @@ _CONVERSIONS = frozenset(
 def is_tangled(loop: Any) -> bool:
     """Whether the body of an ``scf.for`` has that many paths from conversions to later operations."""
     operations = [operation.operation for operation in loop.regions[0].blocks[0].operations]
-    if len(operations) < FEWEST:
+    if len(operations) < FEWEST or _CONVERSIONS.isdisjoint([operation.name for operation in operations]):
         return False
     rotated = {found for operation in operations if (found := _rotated(operation)) is not None}
     paths: dict[Any, int] = {}  #: to a value, for those that have any

@@ -42,6 +42,7 @@ from .stage_names import explain_names
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
+from .turns import leave, parts_of, turn, turn_of, under_way
 from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
@@ -79,6 +80,7 @@ class CompiledFunction(Generic[P, R]):
         given = None if self._donations is None else self._donations.key  # what is given up is written where it lies
         self._store = versions_of(fun, pipeline, given) if is_shared else Versions(None, (inputs, outputs))
         self._lock = locks.lock()
+        self.shared: frozenset[int] = frozenset()
         self._repeated: RepeatedCall | None = None
         self._steps = Steps()
         code = getattr(fun, "__code__", None)
@@ -128,13 +130,17 @@ class CompiledFunction(Generic[P, R]):
             return self._run(args, kwargs)
         if self._inputs is None and self._outputs is None:
             return self._run(args, kwargs)
-        with self._lock:  # calls that share state take turns
-            step = self._steps.last
-            if step is not None and step.call.version is self._store.recent:
-                outs = step.run(args, kwargs, self._inputs, self._outputs)
-                if outs is not None:
-                    return step.call.arranged(outs)
-            return self._run(args, kwargs)
+        try:
+            under_way.append(self)
+            with self._lock if len(under_way) == 1 else turn_of(self):
+                step = self._steps.last
+                if step is not None and step.call.version is self._store.recent:
+                    outs = step.run(args, kwargs, self._inputs, self._outputs)
+                    if outs is not None:
+                        return step.call.arranged(outs)
+                return self._run(args, kwargs)
+        finally:
+            leave(self)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         """The function as part of another trace."""
@@ -397,6 +403,7 @@ class CompiledFunction(Generic[P, R]):
         saved += [(x, kept(x)) for _, copied in before for x in arrays_of(copied)]
         outputs: Any = None
         state_out: list[array] = []
+        self.shared = parts_of((self._inputs, self._outputs))
         try:
             with tracing():
                 for x in state_arrays:
@@ -415,6 +422,7 @@ class CompiledFunction(Generic[P, R]):
                 put_back(x, was)
             for held, copied in before:
                 put(held, copied)
+            self.shared = frozenset()
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
@@ -424,9 +432,10 @@ class CompiledFunction(Generic[P, R]):
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
         args, kwargs = tree.mapped(_materialize, (args, kwargs))
         leaves, treedef = tree.flatten((args, kwargs), space=tree.STATES)
-        held = tree.flatten(self._inputs, space=tree.STATES)[0] if self._inputs is not None else []
-        state_arrays = [x for x in held if isinstance(x, array)]
-        return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
+        with turn(self):
+            held = tree.flatten(self._inputs, space=tree.STATES)[0] if self._inputs is not None else []
+            state_arrays = [x for x in held if isinstance(x, array)]
+            return self._trace(args, kwargs, leaves, treedef, True, state_arrays)[0]
 
 
 explain_names(CompiledFunction)
@@ -504,6 +513,7 @@ def compile(
             Leaves that are no arrays, and other attributes, are static.
         outputs: a tree of arrays that `fun` updates; they hold the new values after each call. Dicts, lists and
             objects get new arrays; what cannot be assigned to, such as a tuple, keeps its arrays, which change.
+            Calls in several threads take turns where they share state, also those of other functions.
         shapeless: whether the function is traced for all sizes of its arguments from the second on: what it does
             with sizes becomes part of the program, and a program is used only for sizes that it is right for. A
             function that does something else for other sizes is traced for these, too. Without, that is done from

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from smelt.backends.cpu import alike, launch_tables
+from smelt.backends.cpu.kernel import KernelModule
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
@@ -93,3 +94,18 @@ def test_what_divides_integers_stays_in_the_code() -> None:
         for op in ("divui", "remsi", "addi") for n in (3, 5)
     ]  # fmt: skip
     assert [code.key == other.key for code, other in zip(codes[::2], codes[1::2])] == [False, False, True]
+
+
+def test_kernels_unlike_any_other_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a kernel takes as long to make as the kernel."""
+    asked, text = list[str](), KernelModule._text
+
+    def noted(self: KernelModule, name: str) -> str:
+        asked.append(name)
+        return text(self, name)
+
+    monkeypatch.setattr(KernelModule, "_text", noted)
+    x = Aval((5, 40), dtypes.float32)
+    assert _kernels([x], lambda b, x: [b.exp(x)]) == 1 and not asked
+    assert _kernels([x, x], lambda b, x, y: [b.exp(x), b.reduce_max(x * y, axes=(1,))]) == 2 and not asked
+    assert _kernels([x, Aval((5, 41), dtypes.float32)], _means) == 2 and len(asked) == 2

@@ -61,8 +61,9 @@ def test_smaller_squares_are_made_where_something_is_left(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(kernel, "transposed", counted)
     with override(tier="program"):
-        for width, wanted in ((1024, {16}), (1024 + 8, {16, 8}), (1024 + 4, {16, 8, 4})):
+        for left_over, wanted in ((0, {16}), (8, {16, 8}), (4, {16, 4}), (13, {16, 8, 4}), (3, {16})):
             sides.clear()
+            width = 1024 + left_over
             x = smelt.array(np.arange(1024 * width, dtype=np.float32).reshape(width, 1024))
             smelt.eval(smelt.compile(lambda x: x.T * 2.5)(x))
             assert set(sides) == wanted

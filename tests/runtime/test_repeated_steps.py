@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.settings import override
 from smelt.lazy import alike, core
 from smelt.transforms.repeated_steps import RepeatedStep
+from smelt.transforms.versions import LEAST_GIVEN
 
 array = smelt.array
 
@@ -187,6 +189,28 @@ def test_the_short_way_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(4):
         step(array(1.0))
     assert taken and all(results is not None for results in taken)
+
+
+def test_a_state_of_which_little_would_be_saved_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, taken = {"w": smelt.ones((LEAST_GIVEN // 8,)), "v": smelt.ones((LEAST_GIVEN // 16,))}, list[Any]()
+    smelt.eval(state)
+    run = RepeatedStep.run
+
+    def noted(self: RepeatedStep, *args: Any) -> Any:
+        taken.append(run(self, *args))
+        return taken[-1]
+
+    def step(x: array) -> array:
+        state["w"], state["v"] = state["w"] * x, state["v"] + x
+        return x
+
+    monkeypatch.setattr(RepeatedStep, "run", noted)
+    with override(tier="program"):
+        f = smelt.compile(step, inputs=state, outputs=state)
+        for _ in range(4):
+            f(array(2.0))
+    assert taken and all(results is not None for results in taken)
+    assert (smelt.max(state["w"]).item(), smelt.min(state["v"]).item()) == (16, 9)
 
 
 def test_the_short_way_is_taken_again_with_an_equal_attribute(monkeypatch: pytest.MonkeyPatch) -> None:

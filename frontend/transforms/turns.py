@@ -1,0 +1,129 @@
+"""Calls of compiled functions that share state take turns, in whatever threads they are: each reads what the one before
+has left, so no update is lost, and none sees the state in the middle of another's trace.
+
+Functions have one lock each. Which of them share state is looked at only when calls of several are under way: a call
+then takes the locks of those that do, too. A thread alone pays for an entry in a list.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Protocol
+
+from ..lazy import tree
+from ..lazy.arrays import array
+from ..lazy.tree_nodes import attributes
+
+__all__: list[str] = []
+
+
+class Stateful(Protocol):
+    """A function with state.
+
+    Attributes:
+        shared: of what its state is made (`parts_of`) while a trace has put other arrays into it; else empty.
+    """
+
+    _lock: Any
+    _inputs: Any
+    _outputs: Any
+    shared: frozenset[int]
+
+
+#: The functions of which calls are under way, once for each call.
+under_way: list[Stateful] = []
+
+
+class Turn:
+    """Locks that are held together. All take them in the same order, so none waits for one that waits for it."""
+
+    def __init__(self, locks: list[Any]):
+        self._locks = sorted(locks, key=id)
+        self._held: list[Any] = []
+
+    def __enter__(self) -> None:
+        try:
+            for lock in self._locks:
+                lock.acquire()
+                self._held.append(lock)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        while self._held:
+            self._held.pop().release()
+
+
+def leave(function: Stateful) -> None:
+    """A call of a function is over."""
+    if function in under_way:  # else it began before this process was forked, or was interrupted before it was noted
+        under_way.remove(function)
+
+
+@contextlib.contextmanager
+def turn(function: Stateful) -> Iterator[None]:
+    """While something else than a call does what a call does."""
+    try:
+        under_way.append(function)
+        with turn_of(function):
+            yield
+    finally:
+        leave(function)
+
+
+def turn_of(function: Stateful) -> Any:
+    """What a call of a function holds while it runs, where calls of several are under way. Its own entry in `under_way`
+    is there already: of two calls at least one finds the other's."""
+    others = {id(other): other for other in list(under_way) if other is not function}
+    if not others:
+        return function._lock
+    mine = _parts(function)
+    sharing = [other._lock for other in others.values() if not mine.isdisjoint(_parts(other))]
+    return Turn([function._lock, *sharing]) if sharing else function._lock
+
+
+def _parts(function: Stateful) -> frozenset[int]:
+    return parts_of((function._inputs, function._outputs)) | function.shared
+
+
+def parts_of(state: Any) -> frozenset[int]:
+    """The identities of all that can be assigned to in a state: its arrays, and what holds them."""
+    found: set[int] = set()
+    left = [state]
+    while left:
+        x = left.pop()
+        if id(x) in found:
+            continue
+        if type(x) is array:
+            found.add(id(x))
+        elif tree.is_node(x):
+            if type(x) is not tuple:
+                found.add(id(x))
+            left += _below(x)
+    return frozenset(found)
+
+
+def _below(x: Any) -> list[Any]:
+    """What a node holds. Another thread may change it meanwhile, so it is copied at once."""
+    if isinstance(x, dict):
+        found = list(dict.values(x))
+    elif isinstance(x, list | tuple | deque):
+        found = list(x)
+    else:
+        found = [child for _, child in tree.children(x) or []]
+    return found if type(x) in _BARE else [*found, *attributes(x).values()]
+
+
+#: Classes without attributes.
+_BARE = (dict, list, tuple, deque)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=under_way.clear)

@@ -1,0 +1,196 @@
+"""Functions with state that several threads call: what one leaves, the next one reads, whichever functions they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import custom_call
+from smelt.ir.custom_call import Call, Target, register_target
+from smelt.transforms.turns import under_way
+from smelt.transforms.versions import LEAST_GIVEN
+
+#: What a call of the target `turns.pause` does.
+pauses: list[Callable[[], None]] = []
+
+
+@pytest.fixture(autouse=True)
+def target() -> Iterator[None]:
+    known = dict(custom_call._targets)
+
+    def pause(call: Call, x: np.ndarray) -> np.ndarray:
+        while pauses:
+            pauses.pop()()
+        return x.copy()
+
+    register_target(Target("turns.pause", pause))
+    yield
+    pauses.clear()
+    custom_call._targets.clear()
+    custom_call._targets.update(known)
+
+
+def paused(x: smelt.array) -> smelt.array:
+    return smelt.custom_call("turns.pause", x, types=smelt.ShapeDtype(x.shape, x.dtype))
+
+
+class Other:
+    """A thread that calls a function while another call is in the middle of its work."""
+
+    def __init__(self, function: Callable[[], Any]):
+        self._function = function
+        self._thread = threading.Thread(target=self._run)
+        self.error: BaseException | None = None
+
+    def _run(self) -> None:
+        try:
+            self._function()
+        except BaseException as error:
+            self.error = error
+
+    def start(self) -> None:
+        """Begin the call: it is over, or waits for the one that is under way."""
+        self._thread.start()
+        end = time.monotonic() + 60
+        while self._thread.is_alive() and len(under_way) < 2 and time.monotonic() < end:
+            time.sleep(1e-4)
+
+    def begin_and_end(self) -> None:
+        """Begin a call that has nothing to wait for."""
+        self._thread.start()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def join(self) -> None:
+        self._thread.join(60)
+        assert not self._thread.is_alive() and self.error is None, self.error
+
+
+def adding(n: float, state: Any, held: Any, key: Any = 0, traced: Callable[[], None] | None = None) -> Any:
+    """A compiled function that adds to an entry of a list or dict, which is `held` or below it."""
+
+    def step() -> None:
+        if traced is not None:
+            traced()
+        state[key] = paused(state[key]) + n
+
+    return smelt.compile(step, inputs=held, outputs=held)
+
+
+def layouts() -> list[tuple[str, Any, Any, Any, Any]]:
+    """The list or dict that is assigned to, its key, and the state of two functions that have it in common."""
+    a, b, c, d = [smelt.array(1.0)], {"n": smelt.array(1.0)}, [smelt.array(1.0)], {"n": smelt.array(1.0)}
+    return [
+        ("the same", a, 0, a, a),
+        ("a part", b, "n", {"model": b, "rest": []}, b),
+        ("two parts", c, 0, [c, [smelt.array(0)]], [{"x": smelt.array(0)}, (c,)]),
+        ("named twice", d, "n", [d, d], ({"deep": [d]},)),
+    ]
+
+
+@pytest.mark.parametrize("nbytes", [4, 2 * LEAST_GIVEN])
+@pytest.mark.parametrize("at", range(4), ids=[name for name, *_ in layouts()])
+def test_no_update_is_lost(at: int, nbytes: int) -> None:
+    _, state, key, first, second = layouts()[at]
+    state[key] = smelt.ones(nbytes // 4)
+    smelt.eval(state)
+    f, g = adding(1, state, first, key), adding(10, state, second, key)
+    expected = 1.0
+    for _ in range(3):  # those that are traced, and that repeat the one before
+        other = Other(g)
+        pauses.append(other.start)
+        f()
+        smelt.eval(state)
+        other.join()
+        expected += 11
+        assert smelt.max(state[key]).item() == smelt.min(state[key]).item() == expected
+    assert not under_way
+
+
+@pytest.mark.parametrize("at", range(4), ids=[name for name, *_ in layouts()])
+def test_no_call_sees_a_state_that_is_being_traced(at: int) -> None:
+    _, state, key, first, second = layouts()[at]
+    others: list[Other] = []
+
+    def traced() -> None:
+        state[key] = state[key] * 2  # another array stands there now
+        others.append(Other(g))
+        others[-1].start()
+
+    f, g = adding(1, state, first, key, traced), adding(10, state, second, key)
+    f.trace()
+    others[0].join()
+    assert state[key].item() == 11
+    f()
+    others[1].join()
+    assert state[key].item() == 33
+
+
+def test_an_array_in_two_lists_is_shared_while_it_is_traced() -> None:
+    x = smelt.array(1.0)
+    one, two = [x], [x]
+    others: list[Other] = []
+
+    def traced() -> None:
+        one[0] = one[0] * 2
+        others.append(Other(g))
+        others[-1].start()
+
+    f, g = adding(1, one, one, 0, traced), adding(10, two, two)
+    f()
+    others[0].join()
+    assert (one[0].item(), two[0].item(), x.item()) == (3, 11, 1)
+
+
+def test_functions_that_share_nothing_do_not_wait() -> None:
+    one, two = [smelt.array(1.0)], [smelt.array(1.0)]
+    f, g = adding(1, one, one), adding(10, two, two)
+    for _ in range(3):
+        other = Other(g)
+        pauses.append(other.begin_and_end)
+        f()
+        smelt.eval(one)
+        other.join()
+    assert (one[0].item(), two[0].item()) == (4, 31)
+
+
+def test_a_call_within_a_call_has_its_turn() -> None:
+    state = [smelt.array(1.0)]
+    f, g = adding(1, state, state), adding(10, state, state)
+    g()
+    pauses.append(g)
+    f()
+    assert state[0].item() in (12, 22)  # f's own update is of what it read
+    assert not under_way
+
+
+def test_a_call_that_fails_leaves_its_turn() -> None:
+    state = [smelt.array(1.0)]
+
+    def step() -> None:
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        smelt.compile(step, inputs=state, outputs=state)()
+    assert not under_way
+
+
+@pytest.mark.parametrize("kind", ["plain", "donated"])
+def test_one_function_in_several_threads(kind: str) -> None:
+    """Calls of one function that are under way at the same time have nothing to do with each other."""
+    f = smelt.compile(lambda x: paused(x) + 1, donate=None if kind == "plain" else 0)
+    for n in range(4):
+        x, y = smelt.full((4,), n), smelt.full((4,), 10 * n)
+        smelt.eval(x, y)
+        found: list[Any] = []
+        other = Other(lambda y=y, found=found: found.append(f(y).tolist()))
+        pauses.append(other.begin_and_end)
+        assert f(x).tolist() == [n + 1.0] * 4
+        other.join()
+        assert found == [[10 * n + 1.0] * 4]
