@@ -102,15 +102,16 @@ class Sequence:
         if profiling.active is not None:
             self._execute_timed(profiling.active, frame, arena, count)
             return
-        for step, call in zip(self.steps, calls):
-            if step.__class__ is not int:
+        for step, made in zip(self.steps, calls):
+            if made is None:
                 step.run(values, table, arena, count)
                 continue
+            call, address, given = made
             values[at + 1] = 0
             if count > 1:
-                self._launch(*call, count)
+                self._launch(call, address, given, count)
             else:
-                call[0](call[2])
+                call(given)
             if self.asks:
                 interrupts.raise_pending()
 
@@ -118,20 +119,21 @@ class Sequence:
         """`execute`, with an event of each step."""
         values, _, table, calls, _ = frame
         at = TABLE + self.arguments + self.results
-        for step, call, (name, line) in zip(self.steps, calls, self.labels):
+        for step, made, (name, line) in zip(self.steps, calls, self.labels):
             values[at + 1] = 0
             if isinstance(step, HostLoop):  # its functions have events
                 step.run(values, table, arena, count)
-            elif name == PART:
-                self._launch(*call, count) if count > 1 else call[0](call[2])
             elif isinstance(step, HostOp):
                 profiler.timed(name, "host", line, step.run, values, table, arena, count)
-            elif not isinstance(step, int):
+            elif made is None:
                 profiler.timed(name, "kernel", line, step.run, values, table, arena, count)
-            elif count > 1:
-                profiler.timed(name, "kernel", line, self._launch, *call, count)
             else:
-                profiler.timed(name, "kernel", line, call[0], call[2])
+                call, address, given = made
+                run = (self._launch, call, address, given, count) if count > 1 else (call, given)
+                if name == PART:
+                    run[0](*run[1:])
+                else:
+                    profiler.timed(name, "kernel", line, *run)
             if self.asks:
                 interrupts.raise_pending()
 

@@ -16,6 +16,8 @@ import functools
 import platform
 from typing import Any
 
+from smelt.ir import mlir
+from smelt.ir.context import context
 from smelt.ir.errors import SettingError, at_user_line
 
 from . import entry
@@ -71,10 +73,7 @@ def flushing() -> int:
 @functools.cache
 def compiled() -> tuple[int, Any]:
     """The same by LLVM, for where there is no module in C; and what holds it."""
-    from smelt.ir import mlir  # programs from the disk need no compiler
-    from smelt.ir.context import context
-
-    from . import jit
+    from . import jit  # which loads what programs from the disk do without
 
     machine = platform.machine()
     if machine.lower() not in _MODES:
