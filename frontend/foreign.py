@@ -78,6 +78,7 @@ TORCH = {
         "ge=greater_equal lt=less le=less_equal mm=matmul bmm=matmul mv=matmul baddbmm=addmm permute=transpose "
         "unbind=unstack gather=take_along_axis index_select=take chunk=split rand=random.uniform randn=random.normal "
         "randint=random.randint randperm=random.permutation manual_seed=random.seed relu=nn.relu gelu=nn.gelu "
+        "set_flush_denormal=set_flush_subnormals "
         "silu=nn.silu log_softmax=nn.log_softmax leaky_relu=nn.leaky_relu softplus=nn.softplus elu=nn.elu "
         "cross_entropy=nn.losses.cross_entropy mse_loss=nn.losses.mse_loss layer_norm=fast.layer_norm "
         "rms_norm=fast.rms_norm embedding=nn.Embedding dropout=nn.Dropout inverse=linalg.inv norm=linalg.norm "

@@ -32,6 +32,7 @@ from .lazy.dot import *
 from .linalg.norms import norm as matrix_norm
 from .linalg.polynomials import *
 from .memory import *
+from .subnormals import *
 from .transforms.control import *
 from .transforms.jacobians import hessian as hessian
 from .transforms.jacobians import jacfwd as jacfwd

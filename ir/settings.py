@@ -39,6 +39,8 @@ SMELT_LIBRARIES      1         0: programs of a GPU are kernels of smelt's own a
                                are installed
 SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products and convolutions are rounded
                                to 11 significant bits (TF32)
+SMELT_FLUSH_SUBNORMALS  0      1: machine code of the cpu backend takes subnormal operands for zero, and its subnormal
+                               results are zeros: some processors take a hundred times as long for them
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 
@@ -252,6 +254,7 @@ RULES: dict[str, Flag | Number | Choice | Name | Text] = {
     "profile": PathName(optional=True),
     "libraries": Flag(True, of_programs=True),
     "tf32": Flag(of_programs=True),
+    "flush_subnormals": Flag(),
     "cache_disk_bytes": Number(1 << 30),
 }
 
@@ -304,6 +307,7 @@ class Settings:
     profile: str
     libraries: bool
     tf32: bool
+    flush_subnormals: bool
     cache_disk_bytes: int
     if TYPE_CHECKING:
         of_programs: tuple[Any, ...]

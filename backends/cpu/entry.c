@@ -1,5 +1,5 @@
 /* Programs that the calling thread runs in one call of machine code: what `running.Program.run` and `Buffer.empties` do,
-   in a quarter of the time. See `entry.py`. */
+   in a quarter of the time. See `entry.py`; and `subnormals.py` for the mode of the processor that is set here. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,6 +11,30 @@
 #define TABLE 2
 /* Arguments and results of a program whose table lies on the stack. */
 #define FEW 64
+
+/* The register with the mode, and its bits that make zeros of subnormal operands and results. */
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+typedef unsigned Mode;
+#define FLUSHES 0x8040u
+static inline Mode mode(void) { return _mm_getcsr(); }
+static inline void set_mode(Mode to) { _mm_setcsr(to); }
+#elif defined(__aarch64__)
+typedef uint64_t Mode;
+#define FLUSHES (UINT64_C(1) << 24)
+static inline Mode mode(void)
+{
+    Mode found;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(found));
+    return found;
+}
+static inline void set_mode(Mode to) { __asm__ volatile("msr fpcr, %0" : : "r"(to) : "memory"); }
+#else
+typedef unsigned Mode;
+#define FLUSHES 0
+static inline Mode mode(void) { return 0; }
+static inline void set_mode(Mode to) { (void)to; }
+#endif
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -24,7 +48,7 @@ typedef struct {
 } Entry;
 
 static PyTypeObject *buffer_type;
-static PyObject *make_buffer, *empty_array, *no_arguments, *str_address;
+static PyObject *make_buffer, *empty_array, *settings, *no_arguments, *str_address, *str_flushes;
 static Py_ssize_t aval_at, array_at, address_at, home_at; /* offsets of slots of buffers */
 
 static Py_ssize_t slot_of(PyObject *type, const char *name)
@@ -104,6 +128,16 @@ static PyObject *empties(PyObject *module, PyObject *blanks)
     return found;
 }
 
+/* Machine code on a table, with zeros for subnormal numbers; called as it is, by pointers to its arguments. */
+static void flushing(void **arguments)
+{
+    void (*function)(void **) = *(void (**)(void **))arguments[0];
+    Mode before = mode();
+    set_mode(before | FLUSHES);
+    function(*(void ***)arguments[1]);
+    set_mode(before);
+}
+
 static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t flags, PyObject *names)
 {
     Entry *self = (Entry *)callable;
@@ -115,6 +149,10 @@ static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t f
     uint64_t arena = PyLong_AsUnsignedLongLong(given[1]);
     if (arena == (uint64_t)-1 && PyErr_Occurred())
         return NULL;
+    PyObject *flushes = PyObject_GetAttr(settings, str_flushes);
+    if (flushes == NULL)
+        return NULL;
+    Py_DECREF(flushes); /* True or False, which live on */
     PyObject *inputs = PySequence_Tuple(given[0]), *outputs = NULL; /* a list might change meanwhile */
     if (inputs == NULL)
         return NULL;
@@ -158,11 +196,16 @@ static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t f
         pointers[TABLE] = values + n;
         pointers[TABLE + 1] = at + arrays;
     }
+    void (*function)(void **) = self->function;
+    void **table = pointers;
+    void *flushed[] = {&function, &table};
+    void (*called)(void **) = flushes == Py_True ? flushing : function;
+    void **arguments = flushes == Py_True ? flushed : pointers;
     if (self->keeps_lock)
-        self->function(pointers);
+        called(arguments);
     else {
         Py_BEGIN_ALLOW_THREADS
-        self->function(pointers);
+        called(arguments);
         Py_END_ALLOW_THREADS
     }
 done:
@@ -225,8 +268,8 @@ static PyTypeObject EntryType = {
 
 static PyObject *connect(PyObject *module, PyObject *args)
 {
-    PyObject *type, *make, *empty;
-    if (!PyArg_ParseTuple(args, "O!OO:connect", &PyType_Type, &type, &make, &empty))
+    PyObject *type, *make, *empty, *has_flag;
+    if (!PyArg_ParseTuple(args, "O!OOO:connect", &PyType_Type, &type, &make, &empty, &has_flag))
         return NULL;
     if ((aval_at = slot_of(type, "aval")) < 0 || (array_at = slot_of(type, "array")) < 0 ||
         (address_at = slot_of(type, "address")) < 0 || (home_at = slot_of(type, "home")) < 0)
@@ -234,11 +277,19 @@ static PyObject *connect(PyObject *module, PyObject *args)
     buffer_type = (PyTypeObject *)Py_NewRef(type); /* for as long as the process lives */
     make_buffer = Py_NewRef(make);
     empty_array = Py_NewRef(empty);
+    settings = Py_NewRef(has_flag);
     Py_RETURN_NONE;
 }
 
+static PyObject *flushing_address(PyObject *self, PyObject *nothing)
+{
+    return PyLong_FromVoidPtr((void *)flushing);
+}
+
 static PyMethodDef methods[] = {
-    {"connect", connect, METH_VARARGS, "Take the class of buffers, what makes one of an aval, and numpy.empty."},
+    {"connect", connect, METH_VARARGS,
+     "Take the class of buffers, what makes one of an aval, numpy.empty, and the settings."},
+    {"flushing", flushing_address, METH_NOARGS, "The address of `flushing`."},
     {"empties", empties, METH_O, "Buffers for a tuple of blanks; None where that has None."},
     {NULL, NULL, 0, NULL},
 };
@@ -250,8 +301,9 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__entry(void)
 {
     str_address = PyUnicode_InternFromString("address");
+    str_flushes = PyUnicode_InternFromString("flush_subnormals");
     no_arguments = PyTuple_New(0);
-    PyObject *module = str_address == NULL || no_arguments == NULL ? NULL : PyModule_Create(&definition);
+    PyObject *module = str_address == NULL || str_flushes == NULL || no_arguments == NULL ? NULL : PyModule_Create(&definition);
     if (module == NULL || PyType_Ready(&EntryType) < 0 ||
         PyModule_AddObjectRef(module, "Entry", (PyObject *)&EntryType) < 0) {
         Py_XDECREF(module);

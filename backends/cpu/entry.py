@@ -27,7 +27,7 @@ def _native() -> Any:
         found = importlib.import_module("smelt._entry")
     except ImportError:
         return None
-    found.connect(Buffer, Buffer.empty, np.empty)
+    found.connect(Buffer, Buffer.empty, np.empty, settings)
     return found
 
 
@@ -54,3 +54,8 @@ def fresh(blanks: tuple[Blank | None, ...]) -> list[Any]:
         return _found.empties(blanks)  # type: ignore[no-any-return]
     made = iter(Buffer.empties([blank for blank in blanks if blank is not None]))
     return [None if blank is None else next(made) for blank in blanks]
+
+
+def flushing() -> int:
+    """The address of `flushing` in C; 0 without a module in C. See `subnormals`."""
+    return 0 if _found is None else _found.flushing()

@@ -17,8 +17,9 @@ from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
+from smelt.ir.settings import settings
 
-from . import interrupts
+from . import interrupts, subnormals
 from .description import PART, EntryStep, FunctionDescription, HostStep, LoopStep, Step
 from .threads import Team
 
@@ -50,14 +51,25 @@ class Sequence:
         self._local = threading.local()
 
     def frame(self) -> Any:
-        """This thread's argument table: values, pointers to them (and their address), calls ready to be made.
+        """This thread's argument table: values, pointers to them (and their address), and what `Team.launch` takes
+        for each step of machine code.
 
         The arena's address stands behind those of the table: what is wide gets them as one array.
         """
+        local = self._local
+        if settings.flush_subnormals:
+            try:
+                return local.flushing
+            except AttributeError:
+                local.flushing = found = self._frame(True)
+                return found
         try:
-            return self._local.frame
+            return local.frame
         except AttributeError:
-            pass
+            local.frame = found = self._frame(False)
+            return found
+
+    def _frame(self, flushes: bool) -> Any:
         n = TABLE + 2 + self.arguments + self.results
         values = (ctypes.c_uint64 * (n + 1))()
         base = ctypes.addressof(values)
@@ -65,52 +77,63 @@ class Sequence:
         pointers = (ctypes.c_void_p * len(order))(*[base + 8 * i for i in order])
         values[1] = base + 8 * (n - 1)  # the counter
         values[n] = base + 8 * TABLE
+        table = ctypes.addressof(pointers)
         kind = ctypes.PYFUNCTYPE if self.keep_lock else ctypes.CFUNCTYPE
-        calls = [kind(None, ctypes.c_void_p)(s) if isinstance(s, int) else s for s in self.steps]
-        if self.unforked:
-            calls = [locks.unforked(c) if isinstance(s, int) else c for s, c in zip(self.steps, calls)]
-        self._local.frame = frame = (values, pointers, ctypes.addressof(pointers), calls)
-        return frame
+        calls: list[tuple[Any, int, int] | None] = []
+        kept = []
+        for step in self.steps:
+            if not isinstance(step, int):
+                calls.append(None)
+                continue
+            address, given = step, table
+            if flushes:
+                kept.append(subnormals.arguments(step, table))
+                address, given = subnormals.flushing(), subnormals.table_of(kept[-1])
+            call = kind(None, ctypes.c_void_p)(address)
+            calls.append((locks.unforked(call) if self.unforked else call, address, given))
+        return values, pointers, table, calls, kept
 
     def execute(self, frame: Any, arena: int, count: int) -> None:
         """Run the steps on a table that has been filled."""
-        values, _, table, calls = frame
+        values, _, table, calls, _ = frame
         at = TABLE + self.arguments + self.results
         values[at] = arena
         values[0] = count
         if profiling.active is not None:
             self._execute_timed(profiling.active, frame, arena, count)
             return
-        for step, call in zip(self.steps, calls):
-            if step.__class__ is not int:
+        for step, made in zip(self.steps, calls):
+            if made is None:
                 step.run(values, table, arena, count)
                 continue
+            call, address, given = made
             values[at + 1] = 0
             if count > 1:
-                self._launch(call, step, table, count)
+                self._launch(call, address, given, count)
             else:
-                call(table)
+                call(given)
             if self.asks:
                 interrupts.raise_pending()
 
     def _execute_timed(self, profiler: profiling.Profiler, frame: Any, arena: int, count: int) -> None:
         """`execute`, with an event of each step."""
-        values, _, table, calls = frame
+        values, _, table, calls, _ = frame
         at = TABLE + self.arguments + self.results
-        for step, call, (name, line) in zip(self.steps, calls, self.labels):
+        for step, made, (name, line) in zip(self.steps, calls, self.labels):
             values[at + 1] = 0
             if isinstance(step, HostLoop):  # its functions have events
                 step.run(values, table, arena, count)
-            elif name == PART:
-                self._launch(call, step, table, count) if count > 1 else call(table)
             elif isinstance(step, HostOp):
                 profiler.timed(name, "host", line, step.run, values, table, arena, count)
-            elif not isinstance(step, int):
+            elif made is None:
                 profiler.timed(name, "kernel", line, step.run, values, table, arena, count)
-            elif count > 1:
-                profiler.timed(name, "kernel", line, self._launch, call, step, table, count)
             else:
-                profiler.timed(name, "kernel", line, call, table)
+                call, address, given = made
+                run = (self._launch, call, address, given, count) if count > 1 else (call, given)
+                if name == PART:
+                    run[0](*run[1:])
+                else:
+                    profiler.timed(name, "kernel", line, *run)
             if self.asks:
                 interrupts.raise_pending()
 
@@ -129,11 +152,19 @@ class AloneStep:
     """Machine code that one thread runs, whatever the team."""
 
     def __init__(self, address: int, unforked: bool):
+        self._address, self._unforked = address, unforked
+        self._call = self._callable(address)
+
+    def _callable(self, address: int) -> Any:
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        self._call = locks.unforked(call) if unforked else call
+        return locks.unforked(call) if self._unforked else call
 
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
-        self._call(table)
+        if settings.flush_subnormals:
+            given = subnormals.arguments(self._address, table)
+            self._callable(subnormals.flushing())(subnormals.table_of(given))
+        else:
+            self._call(table)
 
 
 class HostOp:

@@ -153,7 +153,7 @@ class Breaks:
     """
 
     def __init__(self, module: KernelModule, k: CpuKernel, elements: float, first: Scalar, told: Memory):
-        self._module, self._first, self._told = module, first, told
+        self._module, self._first, self.told = module, first, told
         self._ahead = elements  #: of a step of the loops around what is being emitted
         self._since = Cell(k, dtypes.int64)
         self._since.write(k.const(0, dtypes.int64))
@@ -206,7 +206,7 @@ class Breaks:
         i64, zero = k.type(dtypes.int64), k.const(0, dtypes.int64)
         add = mlir.ir.IntegerAttr.get(i64, 1)
         # A load would be moved out of the loop of a member that does not write there.
-        found = k.emit("memref.atomic_rmw", [zero, self._told.memref, k.const(0, INDEX)], [i64], kind=add).result
+        found = k.emit("memref.atomic_rmw", [zero, self.told.memref, k.const(0, INDEX)], [i64], kind=add).result
         return Scalar(k, found, dtypes.int64).ne(zero)
 
     def _ask(self, k: CpuKernel, elements: Scalar) -> None:
@@ -214,7 +214,7 @@ class Breaks:
             self._since.write(k.const(0, dtypes.int64))
             zero = k.const(0, INDEX)
             answer = k.convert(poll(self._module, k), dtypes.int64)
-            k.when(answer.ne(k.const(0, dtypes.int64)), lambda: k.write(answer, self._told, zero))
+            k.when(answer.ne(k.const(0, dtypes.int64)), lambda: k.write(answer, self.told, zero))
 
         with k.vectors(0):
             now = self._since.read() + k.convert(elements, dtypes.int64)

@@ -139,7 +139,8 @@ class Program:
             i += 1
         if self._is_one_call and profiling.active is None:  # what `execute` does, in half the time
             values[i], values[0], values[i + 1] = arena_address, 1, 0
-            frame[3][0](frame[2])
+            call, _, table = frame[3][0]
+            call(table)
             return
         count = threads.available_threads(self.team) if self._parallel else 1
         try:

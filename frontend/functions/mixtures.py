@@ -54,7 +54,8 @@ def gather_mm(
     Args:
         a: [..., m, k]. b: [..., k, n]. lhs_indices, rhs_indices: integers that count the matrices of `a` and of
             `b`; they broadcast against each other. None takes the matrices as they stand.
-        sorted_indices: accepted for MLX's sake and ignored.
+        sorted_indices: accepted for MLX's sake. On the CPU neighbours that choose the same matrix are multiplied
+            together in any case.
 
     Returns:
         [indices..., m, n], in the common dtype.

@@ -86,7 +86,7 @@ def gather_qmm(
     Args:
         x: [..., rows, columns]. w, scales, biases: a stack of quantized matrices. lhs_indices, rhs_indices: integers
             that count the matrices of `x` and of `w`; they broadcast against each other. None takes them as they stand.
-        transpose: multiply by the transposed matrices. sorted_indices: accepted for MLX's sake and ignored.
+        transpose: multiply by the transposed matrices. sorted_indices: as of `gather_mm`.
         group_size, bits, mode, global_scale: as of `quantize`.
 
     Returns:

@@ -185,7 +185,7 @@ VALID: dict[tuple[str, str], Any] = {
     ("swapaxes", "axis2"): 1, ("linspace", "stop"): 1, ("random.randint", "low"): 0, ("random.randint", "high"): 9,
     ("random.truncated_normal", "lower"): -1, ("random.truncated_normal", "upper"): 1, ("isdtype", "kind"): "numeric",
     ("Stream", "device"): smelt.cpu, ("set_default_stream", "stream"): smelt.Stream(smelt.cpu),
-    ("iinfo", "arg"): smelt.int8,
+    ("iinfo", "arg"): smelt.int8, ("set_flush_subnormals", "flush"): False,
     ("save_safetensors", "arrays"): {"x": X}, ("save_gguf", "arrays"): {"x": X},
     ("export_function", "file_or_callback"): "f.smelt", ("export_to_dot", "args"): X,
     ("export_function", "args"): X,
@@ -333,12 +333,12 @@ def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder for files, settings as they were, installed packages read once, not for each name of a device."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(importlib.metadata, "entry_points", ENTRY_POINTS)
-    digits = smelt.get_printoptions().precision
+    digits, flush = smelt.get_printoptions().precision, smelt.set_flush_subnormals(False)
     handler = signal.signal(signal.SIGALRM, ring)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, handler)
-    smelt.set_printoptions(digits)
+    smelt.set_printoptions(digits), smelt.set_flush_subnormals(flush)
 
 
 def outcome(name: str, parameter: str, value: Any) -> str:

@@ -17,6 +17,7 @@ from .lines import build_lines, suits_lines
 from .order import in_memory_order
 from .packed_lines import build_packed_lines, suits_packed_lines
 from .panels import build_panels
+from .runs import Runs, build_runs
 from .tiles import Sides
 
 #: Products with fewer multiplications than this are made element by element.
@@ -29,7 +30,18 @@ def build_contract(module: KernelModule, name: str, body: Function) -> Scheduled
     """The kernel of a body with one contraction: what computes its operands before it, elementwise ops behind it."""
     product = in_memory_order(analyse(body))
     channels = None if is_small(product) else Channels.of(product)
+    if channels is None and (runs := _runs(product)) is not None:
+        return build_runs(module, name, runs, lambda module, name, product: path(product)(module, name, product))
     return path(product)(module, name, product) if channels is None else build_channels(module, name, channels)
+
+
+def _runs(product: Product) -> Runs | None:
+    """How a product is made of runs of its batch; None where it is not. Kernels of blocks go through one member of the
+    batch after the other, as is wanted for that."""
+    runs = None if is_small(product) else Runs.of(product)
+    if runs is None or any(path(p) is build_elements for p in (product, runs.by_parts().product, runs.tall())):
+        return None
+    return runs.by_parts()
 
 
 def is_small(product: Product) -> bool:

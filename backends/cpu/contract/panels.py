@@ -57,7 +57,9 @@ class _Panels(TiledKernel):
         self.width = self.lanes * self.vectors
         self.in_pairs = k.checks is None and suits_pairs(product)
         wide = min(COLUMN_BYTES, BLOCK_BYTES // min(sides.rows.extent, BLOCK_ROWS)) // size
-        for down, across in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4)):
+        # Each block of rows fills the columns' tile once more, and the other way round: the smaller is filled again.
+        cut = (1, 2) if sides.rows.extent < sides.columns.extent else (2, 1)
+        for down, across in ((1, 1), cut, (2, 2), (4, 2), (4, 4)):
             self.rows = Blocks.plan(rows, max(self.height, min(sides.rows.extent, BLOCK_ROWS) // down), self.height)
             self.columns = Blocks.plan(columns, max(self.width, min(sides.columns.extent, wide) // across), self.width)
             if is_enough(self.units):
