@@ -517,7 +517,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 22
+INTERFACE = 23
 native: Any = _native()
 if native is not None:
     native.connect(

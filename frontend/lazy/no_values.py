@@ -25,6 +25,11 @@ _ASKED: dict[str, tuple[str, str]] = {
     "item": (".item()", _AS_NUMBER),
     "tolist": (".tolist()", _AS_NUMBER),
     "eval": ("smelt.eval", "Leave that to the caller, who gets all results at once"),
+    # In MLX's words, too, which programs look for so that they go on without it.
+    "async_eval": (
+        "smelt.async_eval", "Not allowed inside a graph transformation: leave that to the caller, who gets all results "
+        "at once",
+    ),
 }  # fmt: skip
 _OTHERWISE = (
     "For a Python `if` on a value use smelt.where or smelt.cond, for a `while` use smelt.while_loop; move printing and "

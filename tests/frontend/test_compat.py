@@ -223,6 +223,22 @@ def test_programs_know_that_they_are_traced_by_the_message(transform, ask) -> No
         transform(lambda x: ask(x.sum()))(smelt.ones((3,)))
 
 
+@pytest.mark.parametrize("transform", [smelt.compile, smelt.vmap])
+def test_programs_go_on_without_async_eval_where_they_are_traced(transform) -> None:
+    """They know it by MLX's message."""
+
+    def begun(x: smelt.array) -> smelt.array:
+        y = x * 2
+        try:
+            smelt.async_eval(y, [y])
+        except ValueError as error:
+            if "Not allowed inside a graph transformation" not in str(error):
+                raise
+        return y
+
+    assert transform(begun)(smelt.ones((3,))).tolist() == [2, 2, 2]
+
+
 HOSTS = """
 import argparse, json, sys
 from mlx._distributed_utils.common import Host, Hostfile

@@ -49,6 +49,30 @@ def test_a_call_names_the_layer(way: str) -> None:
         CALLS[way](Block())(smelt.ones((2, 4)))
 
 
+def test_quantizing_names_the_layer() -> None:
+    with pytest.raises(smelt.SmeltError, match=r"groups of 64; w f32\[4,3\]; in Block\.first \(Linear\); at "):
+        nn.quantize(Block())
+    with pytest.raises(smelt.SmeltError, match=r"in Block\.inner\.1\.last \(Linear\); at "):
+        nn.quantize(Block(), 3, 5, class_predicate=lambda path, module: path.endswith("last"))
+
+
+def test_a_layer_that_is_made_for_a_call_is_part_of_the_method_that_calls_it() -> None:
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = [Made(), Made()]
+
+        def __call__(self, x: smelt.array) -> smelt.array:
+            return self.blocks[1](x)
+
+    class Made(nn.Module):
+        def __call__(self, x: smelt.array) -> smelt.array:
+            return nn.Linear(3, 4)(x)
+
+    with pytest.raises(smelt.SmeltError, match=r"; in Outer\.blocks\.1 \(Made\); at "):
+        Outer()(smelt.ones((2, 5)))
+
+
 def test_an_error_keeps_nothing_of_the_functions_that_it_passes() -> None:
     """Python's copies of their variables would, until they end."""
 

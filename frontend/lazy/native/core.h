@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 22
+#define INTERFACE 23
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 

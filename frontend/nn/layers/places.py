@@ -38,7 +38,10 @@ def _is_method(code: CodeType) -> bool:
 
 
 def place_of(frame: FrameType | None) -> str:
-    """The path of the module whose method a frame, or what called it, runs, from the outermost one that holds it."""
+    """The path of the module whose method a frame, or what called it, runs, from the outermost one that holds it.
+
+    A module that none holds, such as one that is being made of another, counts as part of the method that called it.
+    """
     running: list[Module] = []
     while frame is not None:
         if _is_method(frame.f_code):  # its module is its first argument, whatever that is called
@@ -46,9 +49,10 @@ def place_of(frame: FrameType | None) -> str:
             if isinstance(module, Module) and not any(module is known for known in running):
                 running.append(module)
         frame = frame.f_back
-    for root in reversed(running[1:]):
-        if path := path_within(root, running[0]):
-            return f"{type(root).__name__}.{path} ({type(running[0]).__name__})"
+    for at, module in enumerate(running):
+        for root in reversed(running[at + 1 :]):
+            if path := path_within(root, module):
+                return f"{type(root).__name__}.{path} ({type(module).__name__})"
     return ""
 
 

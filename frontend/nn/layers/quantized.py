@@ -298,5 +298,7 @@ def quantize(
             raise ArgumentTypeError(at_user_line(f"smelt.nn.quantize: {message}"))
         return module.to_quantized(**(asked if isinstance(asked, dict) else common))
 
-    leaves = model.leaf_modules()
-    model.update_modules(tree_map_with_path(replaced, leaves, is_leaf=Module.is_module))
+    def all_replaced(self: Module) -> Any:  # as a method has it, so that errors in `replaced` say where in the model
+        return tree_map_with_path(replaced, self.leaf_modules(), is_leaf=Module.is_module)
+
+    model.update_modules(all_replaced(model))
