@@ -222,14 +222,16 @@ def emit_line(
     reads: Sequence[Read] = (),
     width: int = 0,
     tried: bool = True,
+    past: bool = True,
 ) -> None:
     """As `emit_streaming` where the outputs can stream, else with a store for each element.
 
     Args:
         width: of a line whose `reads` are far apart (`far_apart`): they are fetched either way.
         tried: the quicker way of usual elements, after which `element` may run again.
+        past: that outputs which can stream do.
     """
-    if can_stream(loop, outputs):
+    if past and can_stream(loop, outputs):
         emit_streaming(k, loop, first, last, outputs, element, reads, tried)
         return
     if width:
