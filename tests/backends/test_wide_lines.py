@@ -1,4 +1,4 @@
-"""Columns that are reduced or scanned in one go: a thread takes all of its own as one line; values are those of others."""
+"""Columns reduced or scanned in one go: a thread takes all of its own as one line; values are those of others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import reductions, sequences, streaming
+from smelt.backends.cpu import loops, reductions, rows, sequences, streaming
 from smelt.ir.settings import override
+
+from ..compose.kernels import Way, problems
 
 pytestmark = pytest.mark.host("kernels of the CPU")
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -102,6 +104,27 @@ def test_tiles_of_several_axes_by_any_threads(monkeypatch: pytest.MonkeyPatch) -
                 found = smelt.compile(lambda x: (x.sum(axis=-2), x.max(axis=-2)))(x)
             for value, want in zip(found, wanted):
                 np.testing.assert_array_equal(np.asarray(value), want)
+
+
+@pytest.mark.parametrize("first", [0, 60])
+def test_random_graphs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of random graphs, however few: each sixty have tiles that come together."""
+    monkeypatch.setattr(rows, "LINE", 4)
+    monkeypatch.setattr(rows, "FEWEST", 4)
+    monkeypatch.setattr(rows, "line_width", lambda loops, size=4: min(4, loops[-1].extent))
+    for module in (reductions, sequences):
+        monkeypatch.setattr(module, "line_width", rows.line_width)
+    found: list[bool] = []
+    bounds = loops._bounds
+
+    def counted(k: Any, nest: Any, *rest: Any) -> Any:
+        found.append(nest.together > 1)
+        return bounds(k, nest, *rest)
+
+    monkeypatch.setattr(loops, "_bounds", counted)
+    way = Way(checked=True)
+    assert not problems(way.graphs(range(first, first + 60)), way)
+    assert any(found)
 
 
 def test_scans_run_as_wide_lines() -> None:
