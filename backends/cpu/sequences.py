@@ -19,16 +19,15 @@ from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import can_stream, emit_line, far_apart, is_aligned
+from .streaming import can_stream, emit_line, far_apart, is_aligned, is_worth_streaming
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
 #: Bytes of the sums of neighbouring rows: whole lines of memory come and go quicker than pieces of lines that lie far
 #: apart, each of which has elements before and behind those that leave past the caches. Half of a first cache.
 WIDE_BYTES = 16 << 10
-#: Elements of a line, at least, that leaves past the caches though it begins anywhere in a line of memory: of a shorter
-#: one too many lie before and behind whole pieces.
-PAST = 2048
+#: Pieces of such a line, at least, that leaves past the caches wherever it begins: scanned ones are in less of a hurry.
+FEWEST_PIECES = 32
 #: Rows that are scanned side by side.
 BESIDE = 4
 
@@ -162,7 +161,7 @@ class Scan:
             emit_line(k, lane, first, last, [(out, place)], element, fetched, width, tried=False, past=past)
             return left
 
-        past = width >= PAST or is_aligned(lane, [(out, place)])
+        past = is_worth_streaming(lane, [(out, place)], width, FEWEST_PIECES)
         reads = collect_reads(plan.body.ops[:-1], [(x, place)])
         fetched = [] if steps is None else far_apart(k, reads, lane, steps, width)
         k.loop(lane, first, last, lambda i: k.write(self.start, sums, offset()))

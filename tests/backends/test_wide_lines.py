@@ -73,7 +73,7 @@ def test_scans_of_any_number_of_columns_by_any_threads(
 ) -> None:
     if past:
         monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
-        monkeypatch.setattr(sequences, "PAST", 300)
+        monkeypatch.setattr(sequences, "FEWEST_PIECES", 2)
         monkeypatch.setattr(buffer, "SMALL", 0)
     f, rng = SCANS[name], np.random.default_rng(0)
     for shape, axis in (
@@ -91,6 +91,40 @@ def test_scans_of_any_number_of_columns_by_any_threads(
                 lines.setattr(sequences, "WIDE_BYTES", width)
                 found = _results(smelt.compile(lambda x, axis=axis: f(x, axis)), x)
             np.testing.assert_array_equal(found[0], wanted[0], f"{shape}, {threads} threads, {width} bytes")
+
+
+@pytest.mark.parametrize("past", [False, True], ids=["", "past the caches"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_columns_in_cache_are_read_again(dtype: str, past: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the last two axes what is read stays in a cache, so sums and what follows from them are of whole lines."""
+    if past:
+        monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
+        monkeypatch.setattr(buffer, "SMALL", 0)
+
+    def f(x: Any) -> Any:
+        centered = x - x.mean(axis=-2, keepdims=True)
+        scaled = centered * smelt.rsqrt((centered * centered).mean(axis=-2, keepdims=True) + 1e-5)
+        squares = (x * x / x.shape[-2]).sum(-2, keepdims=True)
+        return x - x.max(axis=-2, keepdims=True), scaled, x.sum(axis=-2), squares * x
+
+    rng = np.random.default_rng(0)
+    shapes = (3, 40, 1024), (2, 300, 511), (17, 90, 1100), (2, 3, 30, 4133), (5, 1, 700), (3, 0, 600), (2, 70, 9001)
+    loose = 3e-2 if dtype == "bfloat16" else 2e-5
+    for shape in shapes:
+        host = np.round(rng.standard_normal(shape) * 9).astype(np.float32)
+        if host.size:
+            host[0, ..., 0, 5], host[-1, ..., -1, 7], host[-1, ..., 0, 9] = np.nan, -np.inf, -0.0
+        x = smelt.array(host).astype(getattr(smelt, dtype))
+        parts = f if host.size else (lambda x: (x.sum(axis=-2),))
+        with override(device="reference"):
+            wanted = _results(smelt.compile(lambda x, parts=parts: parts(x)), x)
+        every = []
+        for threads in (1, 3):
+            with override(tier="program", cache=False, num_threads=threads):
+                every.append(_results(smelt.compile(lambda x, parts=parts: parts(x)), x))
+        for one, other, want in zip(*every, wanted):
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_allclose(one, want, rtol=loose, atol=loose)
 
 
 def test_tiles_of_several_axes_by_any_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +176,4 @@ def test_what_is_read_once_runs_as_wide_lines() -> None:
     assert wide in kernel(lambda x: x.sum(axis=0), 64, 8192)
     assert wide not in kernel(lambda x: x.sum(axis=1), 64, 8192)
     assert wide not in kernel(lambda x: x - x.max(axis=0), 64, 8192)
+    assert wide in kernel(lambda x: x - x.max(axis=1, keepdims=True), 4, 64, 8192)
