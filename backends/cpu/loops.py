@@ -112,7 +112,7 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         bounds = None if tile is None else _bounds(k, nest, tile, hi)
         outer(rest, lambda: _lanes(k, nest, bounds, body))
 
-    def outer(rest: Scalar, inside: Callable[[], None]) -> None:
+    def outer(rest: Scalar, inside: Callable[[], Any]) -> None:
         for i, fused in reversed(list(enumerate(parts))):
             rest, position = divide(k, rest, fused.extent, i > 0)
             k.bind(fused, position)
