@@ -228,6 +228,10 @@ class Reduction(Op):
         """Two partial results into one; associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
 
+    def of_one(self, b: Builder, x: Value) -> Value:
+        """What is left of each element where nothing is combined with it: what it gives with the identity."""
+        return x
+
 
 class ArgReduction(Op):
     """The index of an extremum along one axis, which vanishes, as uint32: the first of several; a NaN wins."""

@@ -212,8 +212,15 @@ class ScalarEmitter(ABC):
         if x.known is not None and y.known is not None and x.dtype.kind in "iu" and x.dtype is not INDEX:
             return self.const(getattr(operator, stem)(x.known, y.known), x.dtype)
         if x.dtype.kind == "c":
-            return self.op(f"complex.{stem}", [x, y], x.dtype)
+            return self._complex_arith(stem, x, y)
         return self.op(f"arith.{stem}{'f' if x.dtype.kind == 'f' else 'i'}", [x, y], x.dtype)
+
+    def _complex_arith(self, stem: str, x: Scalar, y: Scalar) -> Scalar:
+        """By the parts: upstream folds x + 0, (x + y) - y and x · 1 to x, whatever the zeros and what is rounded."""
+        (a, b), (c, d) = ((self.real(v), self.imag(v)) for v in (x, y))
+        if stem == "mul":
+            return self.complex(a * c - b * d, a * d + b * c)
+        return self.complex(self._arith(stem, a, c), self._arith(stem, b, d))
 
     def add(self, x: Scalar, y: Scalar) -> Scalar:
         return self._arith("add", x, y)

@@ -53,8 +53,7 @@ class Nest:
     """Loops over kept positions: the first `parallel` are one parallel dimension, with tiles of the last.
 
     `lanes`: the last loop is innermost, and is handed to the body as a range.
-    `together`: tiles that follow each other, of one thread, are handed over as one, up to so many; where there are no
-    loops but the last.
+    `together`: tiles that follow each other, of one thread, are handed over as one, up to so many.
     """
 
     loops: tuple[Fused, ...]
@@ -106,48 +105,67 @@ def emit_nest(k: CpuKernel, nest: Nest, lo: Scalar, hi: Scalar, body: Callable[.
         return
     every = nest.parallel == len(nest.loops) - nest.lanes
     parts = [*nest.loops[: nest.parallel]]
-    together = nest.together if len(nest.loops) == 1 else 1
+    tiles = nest.tiles if every else 1
 
     def unit(at: Scalar) -> None:
-        rest = at
-        bounds = None
-        if nest.lanes:
-            if every and nest.tiles > 1:
-                rest, tile = divide(k, at, nest.tiles, bool(parts))
-                first = tile * nest.tile
-                last = first + nest.tile
-                if together > 1:
-                    last = k.op("arith.minui", [tile + together, hi], INDEX) * nest.tile
-                if nest.loops[-1].extent % nest.tile:
-                    last = k.op("arith.minui", [last, k.const(nest.loops[-1].extent, INDEX)], INDEX)
-                bounds = (first, last)
-            else:
-                bounds = (k.const(0, INDEX), k.const(nest.loops[-1].extent, INDEX))
+        rest, tile = divide(k, at, tiles, bool(parts)) if tiles > 1 else (at, None)
+        bounds = None if tile is None else _bounds(k, nest, tile, hi)
+        outer(rest, lambda: _lanes(k, nest, bounds, body))
+
+    def outer(rest: Scalar, inside: Callable[[], Any]) -> None:
         for i, fused in reversed(list(enumerate(parts))):
             rest, position = divide(k, rest, fused.extent, i > 0)
             k.bind(fused, position)
-        inner = list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes])
-        inner_loops(k, inner, lambda: _lanes(k, nest, every, bounds, body))
+        inner_loops(k, list(nest.loops[nest.parallel : len(nest.loops) - nest.lanes]), inside)
 
-    k.expect(nest.split.extent)
-    k.loop(None, lo, hi, unit, step=together)
+    def line(at: Scalar) -> None:
+        """The tiles of one position of the other loops that are this thread's."""
+        start, size = at * tiles, k.const(tiles, INDEX)
+        low = k.op("arith.maxui", [lo, start], INDEX) - start
+        high = k.op("arith.minui", [hi - start, size], INDEX)
+
+        def several(tile: Scalar) -> None:
+            body(*_bounds(k, nest, tile, high))
+
+        outer(at, lambda: k.loop(None, low, high, several, step=nest.together))
+
+    if nest.together > 1 and tiles > 1 and parts:
+        size = k.const(tiles, INDEX)
+        k.expect(math.prod(loop.extent for loop in parts))
+        k.loop(None, k.op("arith.divui", [lo, size], INDEX), k.op("arith.ceildivui", [hi, size], INDEX), line)
+    else:
+        k.expect(nest.split.extent)
+        k.loop(None, lo, hi, unit, step=nest.together if tiles > 1 else 1)
 
 
-def _lanes(k: CpuKernel, nest: Nest, every: bool, bounds, body: Callable[..., None]) -> None:
+def _bounds(k: CpuKernel, nest: Nest, tile: Scalar, end: Scalar) -> tuple[Scalar, Scalar]:
+    """Where the tiles begin and end that are taken together from one on, of those before `end`."""
+    first, extent = tile * nest.tile, nest.loops[-1].extent
+    last = first + nest.tile
+    if nest.together > 1:
+        last = k.op("arith.minui", [tile + nest.together, end], INDEX) * nest.tile
+    if extent % nest.tile:
+        last = k.op("arith.minui", [last, k.const(extent, INDEX)], INDEX)
+    return first, last
+
+
+def _lanes(k: CpuKernel, nest: Nest, bounds: tuple[Scalar, Scalar] | None, body: Callable[..., None]) -> None:
     if not nest.lanes:
         body()
-    elif every or nest.tiles == 1:
+    elif bounds is not None:
         body(*bounds)
+    elif nest.tiles == 1:
+        body(k.const(0, INDEX), k.const(nest.loops[-1].extent, INDEX))
     else:
-        end = nest.loops[-1].extent
+        end, step = nest.loops[-1].extent, nest.tile * nest.together
 
         def tile(at: Scalar) -> None:
-            last = at + nest.tile
-            if end % nest.tile:
+            last = at + step
+            if end % step:
                 last = k.op("arith.minui", [last, k.const(end, INDEX)], INDEX)
             body(at, last)
 
-        k.loop(None, k.const(0, INDEX), k.const(end, INDEX), tile, step=nest.tile)
+        k.loop(None, k.const(0, INDEX), k.const(end, INDEX), tile, step=step)
 
 
 def inner_loops(k: CpuKernel, loops: Sequence[Fused], body: Callable[[], Any]) -> None:

@@ -26,7 +26,7 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction
 
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Split, reduce_loops
-from .rows import MOST_STEPS, RowKernel, is_line, line_width, narrowest
+from .rows import MOST_STEPS, RowKernel, is_line, is_near, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 from .streaming import LINE_BYTES, Read, can_stream, copy_out, follows, is_aligned, is_large, prefetch
 
@@ -79,6 +79,9 @@ def build_panels(
     found = _panels(plan, loops[-1])
     if not found or not math.prod(stages_of(plan)[0][1]):
         return None
+    is_quick = len(stages_of(plan)) == 2 or min(p.dtype.size for p in found) >= 4
+    if is_quick and is_near(plan, loops) and all(p.value.owner is None for p in found):
+        return None  # nothing is kept but what is read, and that is near
     space = stages_of(plan)[0][1]
     slots = {p.slot: p.dtype for p in found}
     length = math.prod(space)

@@ -21,7 +21,7 @@ from .followed_rows import ROWS, FollowedRowKernel, is_followed
 from .kernel import CpuKernel, KernelModule, Memory
 from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
-from .rows import FEWEST, LINE, RowKernel, is_line, line_width, narrowest
+from .rows import FEWEST, LINE, RowKernel, is_line, is_near, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
 
 #: How many chunks of a line are combined at a time.
@@ -54,7 +54,7 @@ def emit_rows(module: KernelModule, name: str, plan: Plan, kind: RowBuilder, tog
     nest = Nest.plan(loops, lanes, tile)
     k, outputs, lo, hi = start_kernel(module, name, body)
     row = kind(k, plan, outputs, loops[-1] if lanes else None, nest.tile)
-    if kind is RowKernel and lanes and row.goes_once:
+    if kind is RowKernel and lanes and (row.goes_once or is_near(plan, loops)):
         nest = replace(nest, together=row.widen(WIDE_BYTES))
     if all(loop.extent for loop in loops):
         emit_nest(k, nest, lo, hi, row.emit)

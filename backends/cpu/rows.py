@@ -24,7 +24,17 @@ from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduc
 from .kernel import CpuKernel, Memory
 from .long_sums import by_parts, is_long_sum
 from .loops import reduce_loops
-from .streaming import STEPS_AHEAD, Read, emit_line, far_apart, fetch_line, follows, is_large, prefetch
+from .streaming import (
+    STEPS_AHEAD,
+    Read,
+    emit_line,
+    far_apart,
+    fetch_line,
+    follows,
+    is_large,
+    is_worth_streaming,
+    prefetch,
+)  # fmt: skip
 
 #: Neighbouring rows that run together when the innermost axis is kept, of elements of 4 bytes or more; the fewest,
 #: where there are not enough lines for threads. Of narrower ones there are more: pieces of memory are as long.
@@ -43,6 +53,9 @@ PAIR_BYTES, MOST_PAIRS = 32, 64
 #: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
 #: fetched.
 ROW_BYTES, PIECE = 256 * 1024, 512
+
+#: Bytes of what is read for all rows of a loop that may be gone over more than once, by whole lines of memory.
+NEAR_BYTES = 4 << 20
 
 
 class RowKernel:
@@ -304,7 +317,8 @@ class RowKernel:
             fetch_line(k, lane, self.first, fetched, self.width)
             self.each_lane(advance)
         else:
-            emit_line(k, lane, self.first, self.last, targets, element, fetched, self.width)
+            past = not targets or is_worth_streaming(lane, targets, min(self.room, lane.extent))
+            emit_line(k, lane, self.first, self.last, targets, element, fetched, self.width, past=past)
 
     def accumulate_steps(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
         """Take steps of the innermost loop into the lines of accumulators, several at a time, the rest one by one."""
@@ -436,6 +450,12 @@ def _in_pieces(
         return k.loop(loop, first, last, lambda at, *inner: body(list(inner)), carried)
 
     return k.loop(None, k.const(0, INDEX), end, piece, carries, step=PIECE)
+
+
+def is_near(plan: Plan, loops: Sequence[Fused]) -> bool:
+    """Whether what is read for all rows of the last of several loops over rows stays in a cache."""
+    outer = math.prod(loop.extent for loop in loops[:-1])
+    return outer > 1 and sum({v: v.aval.nbytes for v, _ in plan.loads}.values()) <= outer * NEAR_BYTES
 
 
 def is_line(plan: Plan) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.backends.sequences import ScanPlan, Scattering, reads_of
 from smelt.ir import dtypes
@@ -17,10 +19,15 @@ from .loops import Nest, Split, emit_nest, inner_loops
 from .rows import line_width
 from .scan_rows import RowScan, lanes_of
 from .schedules import ScheduledKernel, start_kernel
-from .streaming import can_stream, emit_line, far_apart, is_aligned
+from .streaming import can_stream, emit_line, far_apart, is_aligned, is_worth_streaming
 
 #: Elements of a scanned row that are computed together, in a loop that LLVM vectorizes, before they are summed.
 CHUNK = 512
+#: Bytes of the sums of neighbouring rows: whole lines of memory come and go quicker than pieces of lines that lie far
+#: apart, each of which has elements before and behind those that leave past the caches. Half of a first cache.
+WIDE_BYTES = 16 << 10
+#: Pieces of such a line, at least, that leaves past the caches wherever it begins: scanned ones are in less of a hurry.
+FEWEST_PIECES = 32
 #: Rows that are scanned side by side.
 BESIDE = 4
 
@@ -39,6 +46,8 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     beside = not (lanes or wide or alone or _is_computed(body)) and bool(loops) and length != 1
     tile = line_width(loops, x.dtype.size) if lanes else vector if wide else BESIDE if beside else None
     nest = Nest.plan(loops, lanes or beside or wide, tile)
+    if lanes and nest.tiles > 1:
+        nest = replace(nest, together=max(1, WIDE_BYTES // (nest.tile * compute_dtype(x.dtype).size)))
     scan = Scan(k, plan, out)
     in_rows = RowScan(k, plan, out, loops[-1] if loops else None)
 
@@ -53,7 +62,7 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
         elif beside:
             k.loop(None, first, last, lambda at: scan.rows_beside(loops[-1], at, last), step=BESIDE)
         else:
-            scan.line(loops[-1], first, last, nest.tile)
+            scan.line(loops[-1], first, last, min(nest.tile * nest.together, loops[-1].extent))
 
     if x.aval.size:
         emit_nest(k, nest, lo, hi, row)
@@ -149,9 +158,10 @@ class Scan:
 
         def step(*waits: Scalar) -> list[Scalar]:
             left = [usual.fill(k, last - first, compute, *waits)] if waits else []
-            emit_line(k, lane, first, last, [(out, place)], element, fetched, width, tried=False)
+            emit_line(k, lane, first, last, [(out, place)], element, fetched, width, tried=False, past=past)
             return left
 
+        past = is_worth_streaming(lane, [(out, place)], width, FEWEST_PIECES)
         reads = collect_reads(plan.body.ops[:-1], [(x, place)])
         fetched = [] if steps is None else far_apart(k, reads, lane, steps, width)
         k.loop(lane, first, last, lambda i: k.write(self.start, sums, offset()))

@@ -36,6 +36,9 @@ AHEAD = 4
 #: How many steps ahead operands are fetched where a line goes over them: each step reads a piece far from that of the
 #: last one, which the hardware does not foresee.
 STEPS_AHEAD = 4
+#: Pieces of a line, at least, that leaves past the caches though it begins anywhere in a line of memory: too much of a
+#: shorter one lies before and behind whole pieces.
+FEWEST_PIECES = 8
 #: Bytes of a non-temporal store; buffers are aligned to it.
 LINE_BYTES = 64
 
@@ -80,6 +83,13 @@ def is_aligned(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bo
         if any(n % lanes for n in (index.const, *others)):
             return False
     return True
+
+
+def is_worth_streaming(
+    loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]], width: int, fewest: int = FEWEST_PIECES
+) -> bool:
+    """Whether lines of so many elements, far apart, are to go past the caches if they can."""
+    return width >= fewest * piece_length([m.aval.dtype for m, _ in outputs]) or is_aligned(loop, outputs)
 
 
 def far_apart(
@@ -222,14 +232,16 @@ def emit_line(
     reads: Sequence[Read] = (),
     width: int = 0,
     tried: bool = True,
+    past: bool = True,
 ) -> None:
     """As `emit_streaming` where the outputs can stream, else with a store for each element.
 
     Args:
         width: of a line whose `reads` are far apart (`far_apart`): they are fetched either way.
         tried: the quicker way of usual elements, after which `element` may run again.
+        past: that outputs which can stream do.
     """
-    if can_stream(loop, outputs):
+    if past and can_stream(loop, outputs):
         emit_streaming(k, loop, first, last, outputs, element, reads, tried)
         return
     if width:

@@ -80,7 +80,7 @@ def reshape_to(x: array, shape: tuple[int, ...]) -> array:
 
 def reduce_axes(op_name: str, x: array, axes: tuple[int, ...], keepdims: bool) -> array:
     """A reduction op over normalized axes."""
-    found = emit(ops[op_name], (x,), {"axes": axes}) if axes else wrap(x._ref)
+    found = emit(ops[op_name], (x,), {"axes": axes})
     return reshape_to(found, kept_shape(x.shape, axes)) if keepdims else found
 
 

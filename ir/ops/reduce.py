@@ -104,6 +104,9 @@ class ReduceSum(Reduction, name="reduce_sum"):
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.add_reassociating(x, y)
 
+    def of_one(self, b: Builder, x: Value) -> Value:
+        return x + 0 if x.dtype.is_inexact else x  # -0 becomes 0
+
 
 class ReduceProd(Reduction, name="reduce_prod"):
     """Product over axes.

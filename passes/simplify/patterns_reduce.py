@@ -9,6 +9,7 @@ from typing import Any
 
 from smelt.ir.builder import OpView, Value
 from smelt.ir.dtypes import DType
+from smelt.ir.kinds import Reduction
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.movement import reshape_groups
@@ -18,20 +19,26 @@ from .patterns import PatternBuilder, Site, adds_unit_axes, aligned, pattern, sc
 
 @pattern(kind="reduction")
 def reduce_over_nothing(b: PatternBuilder, at: Site) -> Value | None:
-    """reduce(x) over no axes → x."""
-    return at.operands[0] if not at.attrs["axes"] and at.operands[0].aval == at.aval else None
+    """reduce(x) over no axes → x; a sum of floats → x + 0."""
+    alone = not at.attrs["axes"] and at.operands[0].aval == at.aval
+    return _alone(b, at, at.operands[0]) if alone else None
 
 
 @pattern(kind="reduction")
 def reduce_over_unit_axes(b: PatternBuilder, at: Site) -> Value | None:
-    """reduce(x) over axes of size one → reshape(x)."""
+    """reduce(x) over axes of size one → reshape(x); a sum of floats over no others → reshape(x) + 0."""
     x, axes = at.operands[0], at.attrs["axes"]
     units = [a for a in axes if x.shape[a] == 1]
     if not units or x.dtype is not at.aval.dtype:
         return None
     x = b.reshape_to(x, [d for a, d in enumerate(x.shape) if a not in units])
     left = tuple(a - sum(u < a for u in units) for a in axes if a not in units)
-    return b.emit(at.op, (x,), {**at.attrs, "axes": left})[0] if left else x
+    return b.emit(at.op, (x,), {**at.attrs, "axes": left})[0] if left else _alone(b, at, x)
+
+
+def _alone(b: PatternBuilder, at: Site, x: Value) -> Value:
+    assert isinstance(at.op, Reduction)
+    return at.op.of_one(b, x)
 
 
 @pattern(kind="reduction")

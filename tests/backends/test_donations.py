@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from smelt.backends.cpu import donations
+from smelt.backends.cpu import build, donations, vector_rows
 from smelt.backends.cpu.description import ProgramDescription
 from smelt.backends.cpu.program import Program
 from smelt.ir import dtypes
@@ -68,6 +69,45 @@ def test_random_graphs() -> None:
         graph, arrays = made(range(seed, seed + 8), 4000)
         count += check(compile_(module_of(graph.avals, graph), PASSES), arrays, graph)
     assert count > 30
+
+
+@pytest.mark.parametrize("rows", [97, 1038])
+@pytest.mark.parametrize("times", [1, 3])
+def test_rows_that_are_read_again(rows: int, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block of short rows begins among those of the one before: no result lies where these are read, neither
+    in an argument nor in what another kernel has made."""
+    monkeypatch.setattr(vector_rows, "FEWEST", 0)
+    monkeypatch.setattr(vector_rows, "IDLE", math.inf)
+    found = []
+
+    def counted(*arguments: Any) -> Any:
+        found.append(vector_rows.build_vector_rows(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(build, "build_vector_rows", counted)
+    x = Aval((rows, 21), dtypes.float32)
+
+    def softmax(b: Any, x: Any) -> Any:
+        def spread(v: Any) -> Any:
+            return b.broadcast_to(b.reshape_to(v, (rows, 1)), x.shape)
+
+        e = b.exp(x - spread(b.reduce_max(x, axes=(1,))))
+        return e / spread(b.reduce_sum(e, axes=(1,)))
+
+    def repeated(b: Any, x: Any) -> Any:
+        for _ in range(times):
+            x = softmax(b, x * 3)
+        return x
+
+    host = np.random.default_rng(0).standard_normal(x.shape).astype(np.float32)
+    program = compile_(module_of([x], repeated), PASSES)
+    check(program, [host], "softmax of rows")
+    assert any(found) and not any(kernel.in_place for kernel in found if kernel)
+    wanted = host.astype(np.float64)
+    for _ in range(times):
+        wanted = np.exp(wanted * 3 - (wanted * 3).max(1, keepdims=True))
+        wanted /= wanted.sum(1, keepdims=True)
+    np.testing.assert_allclose(run(program, [host])[0], wanted, rtol=1e-5)
 
 
 def adam(b: Any, p: Any, m: Any, v: Any, g: Any) -> list[Any]:

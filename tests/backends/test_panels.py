@@ -9,7 +9,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import panels, streaming
+from smelt.backends.cpu import panels, rows, streaming
 
 LANES = 2048  # fewer columns are reduced in chunks
 
@@ -39,6 +39,7 @@ SHAPES = {"whole": ((24, LANES), 0), "ragged": ((19, LANES + 7), 0), "middle": (
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels and streaming however small arrays are."""
     monkeypatch.setattr(panels, "NEAR_BYTES", 0)
+    monkeypatch.setattr(rows, "NEAR_BYTES", 0)
     monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
     monkeypatch.setattr(buffer, "SMALL", 0)
 

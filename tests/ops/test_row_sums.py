@@ -84,10 +84,17 @@ def test_sums_of_negative_zeros(dtype: str) -> None:
         assert not np.signbit(wanted.real).any() or not axes
         found = reduce._added(x, axes, x.dtype)
         np.testing.assert_array_equal(np.signbit([found.real, found.imag]), np.signbit([wanted.real, wanted.imag]))
-    for length in (2, 6, 12, 90):
+    for length in (1, 2, 6, 12, 90):
         x = smelt.array(-np.zeros((3000, length), dtype))
         for found in (x.sum(1), smelt.compile(lambda x: x.sum(1))(x)):
             assert not np.signbit(np.asarray(found).real).any()
+    for shape, axis in (((), None), ((1,), 0), ((3,), ()), ((1, 1), None), ((2, 1, 4), 1), ((1, 3), (0,)), ((1, 5), 1)):
+        x = smelt.array(-np.zeros(shape, dtype))
+        wanted = np.asarray(np.sum(np.asarray(x), axis))
+        for f in (smelt.sum, smelt.compile(lambda x, axis: smelt.sum(x, axis))):
+            found = np.asarray(f(x, axis))
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(np.signbit(found.real), np.signbit(wanted.real), f"{shape} over {axis}")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint32", "uint64", "complex64", "float16"])

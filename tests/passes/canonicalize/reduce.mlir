@@ -4,8 +4,31 @@
 // CHECK-LABEL: func.func @reduce_over_nothing(
 // CHECK-NEXT: return %arg0 : tensor<2x3xf32>
 func.func @reduce_over_nothing(%arg0: tensor<2x3xf32>) -> tensor<2x3xf32> {
-  %0 = "smelt.reduce_sum"(%arg0) {axes = array<i64>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %0 = "smelt.reduce_max"(%arg0) {axes = array<i64>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+// Sums begin with zero: one of -0 alone is 0
+// CHECK-LABEL: func.func @sum_over_nothing(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.constant"() {dtype = f32, value = 0 : i64} : () -> tensor<f32>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.broadcast"(%[[V0]]) {shape = array<i64: 2, 3>} : (tensor<f32>) -> tensor<2x3xf32>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.add"(%arg0, %[[V1]]) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+// CHECK-NEXT: return %[[V2]], %arg1 : tensor<2x3xf32>, tensor<2x3xi32>
+func.func @sum_over_nothing(%arg0: tensor<2x3xf32>, %arg1: tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
+  %0 = "smelt.reduce_sum"(%arg0) {axes = array<i64>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "smelt.reduce_sum"(%arg1) {axes = array<i64>} : (tensor<2x3xi32>) -> tensor<2x3xi32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x3xi32>
+}
+
+// CHECK-LABEL: func.func @sum_over_unit_axes(
+// CHECK-NEXT: %[[V0:.*]] = "smelt.reshape"(%arg0) {shape = array<i64: 2>} : (tensor<2x1xf32>) -> tensor<2xf32>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f32, value = 0 : i64} : () -> tensor<f32>
+// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 2>} : (tensor<f32>) -> tensor<2xf32>
+// CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%[[V0]], %[[V2]]) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+// CHECK-NEXT: return %[[V3]] : tensor<2xf32>
+func.func @sum_over_unit_axes(%arg0: tensor<2x1xf32>) -> tensor<2xf32> {
+  %0 = "smelt.reduce_sum"(%arg0) {axes = array<i64: 1>} : (tensor<2x1xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
 }
 
 // CHECK-LABEL: func.func @reduce_over_unit_axes(
