@@ -343,13 +343,8 @@ class CpuKernel(VectorKernel):
 
     def required(self, condition: Scalar, site: Site, value: Scalar, found: Scalar) -> Scalar:
         """An index, `found`; where `condition` does not hold, `value` is reported, and it is 0."""
-        report = self._report(site, value)
-
-        def reported() -> list[Scalar]:
-            report()
-            return [self.const(0, INDEX)]
-
-        return self.carried(condition, [found], lambda: [found], reported)[0]
+        self.require(condition, site, value)
+        return self.select(condition, found, self.const(0, INDEX))  # a value that can be compared: see `is_same`
 
     def _report(self, site: Site, value: Scalar) -> Callable[[], None]:
         """Emits a call that reports a value, as one of many in a kernel: what it does stands in a function."""

@@ -67,7 +67,7 @@ def test_only_what_gains_is_taken() -> None:
     assert arctan2(50, 100, 4)
     assert not any([arctan2(5000, 1), arctan2(5000, 5), arctan2(100, 2), arctan2(5000)])
     assert taken(5000, 2)
-    assert not any([taken(5000, 1), taken(5000), taken(5000, 2, count=1), taken(100, 8), taken(5000, 1000)])
+    assert not any([taken(5000, 1), taken(5000), taken(5000, 2, count=1), taken(100, 8)])
     if loops.short_rows is not None:
         assert taken(5000, 5) and taken(500, 10, 8) and taken(128, 256)
 
@@ -117,7 +117,8 @@ def test_loops_of_rows_are_numpys(ufunc: np.ufunc, dtype: str) -> None:
                         found, want = short_axes._by_rows(ufunc, short_axes.LOOPS[ufunc], x, y), ufunc(x, y)
                     np.testing.assert_array_equal(found, want, strict=True)
                     assert (np.signbit(found) == np.signbit(want))[~np.isnan(want)].all()
-                    assert found.strides == want.strides, "sums of it are rounded in another order"
+                    turned = short_axes._is_turned(x) or short_axes._is_turned(y)  # which is put in order first
+                    assert turned or found.strides == want.strides, "sums of it are rounded in another order"
 
 
 @pytest.mark.skipif(loops.short_rows is None, reason="the core is not built")

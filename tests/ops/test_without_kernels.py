@@ -38,7 +38,7 @@ NO_KERNEL: list[tuple[tuple[str, ...], Callable[[Case], bool], str]] = [
     (("reshape", "byte_view"), _always, "the result is the operand's memory"),
     (("convert", "bitcast"), _to_its_own_dtype, "the result is the operand"),
     (("integer_power",), lambda case: case.kwargs["exponent"] == 1, "the result is the operand"),
-    (("reverse", "reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_all", "reduce_any"), _over_no_axes,
+    (("reverse", "reduce_prod", "reduce_max", "reduce_min", "reduce_all", "reduce_any"), _over_no_axes,
      "the result is the operand"),
 ]  # fmt: skip
 #: The reference rule runs. Each of these has an oracle of its own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,7 +48,7 @@ class Library(libraries.Library[Step, "Plan"]):
     exhausted = (4003, 4004)
     plans: Mapping[str, Callable[[Library, Any], Iterator[Plan]]] = {}
 
-    @functools.cached_property
+    @property
     def version(self) -> int:
         """As cuDNN numbers it: 91900 for 9.19."""
         return self.status("cudnnGetVersion")
