@@ -32,6 +32,7 @@ KEPT = {
     "backends/store.py _place": "one",
     "backends/metal/simulator/library.py _codes": "256 libraries, settings.cache_bytes",
     "backends/exchange/rules/table.py RULES": "the ops there are",
+    "backends/exchange/rules/table.py LOOPS": "the ops there are",
     "frontend/exchange/onnx/graph.py RULES": "the ops of ONNX",
     "frontend/exchange/torch/graph.py RULES": "the ops of PyTorch that have a translation",
     "frontend/exchange/reading.py ELEMENTWISE": "the ops of StableHLO",
