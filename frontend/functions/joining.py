@@ -27,7 +27,7 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, iota, joined, one_axis, piece, shape_tuple, to_shape
 from ..lazy.streams import check_stream
-from .arithmetic import minimum
+from .arithmetic import maximum, minimum
 from .indexing import getitem
 from .searching import host_values
 from .sorting import cumsum, searchsorted
@@ -254,12 +254,12 @@ def repeat(
         repeats: how often; or integers, one for each element along the axis. These are evaluated, for the shape of the
             result depends on them; `array` is not, and derivatives pass.
         total_repeat_length: the extent of the result along the axis, with which `repeats` are not evaluated: what goes
-            beyond it is left out, and the last element fills what is missing.
+            beyond it is left out, the last element fills what is missing, and negative ones count as 0.
 
     Raises:
         ShapeError: not as many integers as elements, or no element that could fill a length. AttributeValueError: a
-            negative one that is known. TraceError: `repeats` is an array that is not known, inside `smelt.compile` or
-            `smelt.vmap`, and there is no `total_repeat_length`.
+            negative one. TraceError: `repeats` is an array that is not known, inside `smelt.compile` or `smelt.vmap`.
+            Neither of these with a `total_repeat_length`.
 
     >>> import smelt
     >>> smelt.repeat(smelt.array([1, 2]), 2)
@@ -305,8 +305,10 @@ def _places_of_length(repeats: Any, extent: int, length: int) -> array:
     counts = _counts(counts if counts.ndim else to_shape(counts, (1,)), extent)
     if length and not extent:
         raise ShapeError(at_user_line(f"smelt.repeat: no element to repeat to a length of {length}"))
-    ends = cumsum(broadcast_to_shape(convert(counts, dtypes.int32), (extent,)))
-    return minimum(searchsorted(ends, iota((length,), 0), side="right"), extent - 1)
+    wide = dtypes.uint64 if counts.dtype.kind == "u" else dtypes.int64
+    counts = convert(minimum(maximum(convert(counts, wide), 0), length), dtypes.int64)  # sums of these do not overflow
+    ends = cumsum(broadcast_to_shape(counts, (extent,)))
+    return minimum(searchsorted(ends, iota((length,), 0), side="right"), builtins.max(extent - 1, 0))
 
 
 def _repeated_places(repeats: Any, extent: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -72,3 +73,21 @@ def names_of_arguments(fun: Callable, args: Any, kwargs: Any) -> list[str | None
     for name, value in values:
         tree.tree_map_with_path(lambda p, x: names.append(p) if isinstance(x, array) else None, value, path=name)
     return names
+
+
+def state_leaf(x: Any) -> Any:
+    """A leaf of `inputs` or `outputs`.
+
+    Raises:
+        TreeError: something of smelt's with state of its own, an optimizer or `smelt.random`: it is no tree, so what it
+            holds would be constants, and arrays of a trace would stay in it.
+    """
+    if type(x) is array:
+        return x
+    is_module = isinstance(x, types.ModuleType)
+    owner: str = x.__name__ if is_module else type(x).__module__
+    if owner.partition(".")[0] == __name__.partition(".")[0] and arrays_of(getattr(x, "state", None)):
+        what, state = (owner, f"{owner}.state") if is_module else (type(x).__name__, "optimizer.state")
+        message = f"smelt.compile: {what} itself is no tree, so nobody would see its arrays change; name its state"
+        raise TreeError(at_user_line(f"{message}: inputs=[{state}], outputs=[{state}]"))
+    return x

@@ -32,7 +32,7 @@ from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.tree_updates import put
 from . import repeated_calls
-from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_part, static_part
+from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_leaf, state_part, static_part
 from .donation import Donate, Donations, GivenState
 from .grad import name_of, tracing
 from .recording import check_function
@@ -399,7 +399,7 @@ class CompiledFunction(Generic[P, R]):
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
         saved = [(x, kept(x)) for x in state_arrays]
-        before = [(held, tree.mapped(_same, held)) for held in (self._inputs, self._outputs) if held is not None]
+        before = [(held, tree.mapped(state_leaf, held)) for held in (self._inputs, self._outputs) if held is not None]
         saved += [(x, kept(x)) for _, copied in before for x in arrays_of(copied)]
         outputs: Any = None
         state_out: list[array] = []
@@ -414,7 +414,7 @@ class CompiledFunction(Generic[P, R]):
                 _check_no_iterator(outs, self._name)
                 refs = [x._ref for x in outs if isinstance(x, array)]  # of the state's arrays, too
                 if self._outputs is not None:
-                    outputs = tree.mapped(_same, self._outputs)
+                    outputs = tree.mapped(state_leaf, self._outputs)
                     state_out = arrays_of(outputs)
                 state_refs = [x._ref for x in state_out]
         finally:
@@ -449,10 +449,6 @@ def _compiled(f: GraphFunction, names: Sequence[str | None], pipeline: str | Non
 
 def _materialize(x: Any) -> Any:
     return placeholder(x.aval) if isinstance(x, ShapeDtype) else x
-
-
-def _same(x: Any) -> Any:
-    return x
 
 
 def _check_no_iterator(results: list, name: str) -> None:
@@ -529,7 +525,8 @@ def compile(
 
     Raises:
         TraceError: `fun` asks for the value of an array. TreeError: an argument that is neither an
-        array, nor a tree, nor hashable, or holds arrays and is no tree; state that `outputs` cannot hold.
+        array, nor a tree, nor hashable, or holds arrays and is no tree; state that `outputs` cannot hold, or an
+        optimizer in place of its ``state``.
         AttributeValueError: `donate` names no argument of `fun`. DonatedError: an array is used that was donated.
 
     >>> import smelt

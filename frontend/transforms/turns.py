@@ -8,6 +8,7 @@ then takes the locks of those that do, too. A thread alone pays for an entry in 
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -39,17 +40,26 @@ under_way: list[Stateful] = []
 
 
 class Turn:
-    """Locks that are held together. All take them in the same order, so none waits for one that waits for it."""
+    """Locks that are held together. A thread waits for one of them while it holds none of the others: who has it may be
+    about to take those, in a call within a call."""
 
     def __init__(self, locks: list[Any]):
-        self._locks = sorted(locks, key=id)
+        self._locks = locks
         self._held: list[Any] = []
 
     def __enter__(self) -> None:
         try:
-            for lock in self._locks:
-                lock.acquire()
-                self._held.append(lock)
+            while True:
+                first, *others = self._locks
+                self._held += filter(_WAIT, (first,))  # no interrupt comes between the taking and the noting
+                for lock in others:
+                    self._held += filter(_TRY, (lock,))
+                    if self._held[-1] is not lock:
+                        break
+                else:
+                    return
+                self.__exit__(None, None, None)
+                self._locks = [lock, *(other for other in self._locks if other is not lock)]
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -59,6 +69,9 @@ class Turn:
     ) -> None:
         while self._held:
             self._held.pop().release()
+
+
+_WAIT, _TRY = operator.methodcaller("acquire"), operator.methodcaller("acquire", False)
 
 
 def leave(function: Stateful) -> None:

@@ -173,6 +173,27 @@ def test_repeat_to_a_length(axis: Any) -> None:
         smelt.repeat(smelt.ones(2), 2, total_repeat_length=-1)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_repeat_to_a_length_by_any_integers(dtype: str) -> None:
+    """As with integers of Python, whatever their sums; negative ones count as 0."""
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    for repeats in ([most, 1, 2], [1, most, most], [0, least, 2], [2, least, 1], [most, most, most]):
+        for length in (0, 4, 300, 70000):
+            counts = [min(max(n, 0), length) for n in repeats]
+            places = (np.repeat(np.arange(3), counts).tolist() + [2] * length)[:length]
+            x, r = exact([5, 6, 7]), smelt.array(np.array(repeats, dtype))
+            call = smelt.compile(lambda x, r, n=length: smelt.repeat(x, r, total_repeat_length=n))
+            for found in (smelt.repeat(x, r, total_repeat_length=length), call(x, r)):
+                np.testing.assert_array_equal(np.asarray(found), np.asarray(x)[places])
+    n = 50000  # sums beyond int32
+    found = smelt.repeat(smelt.arange(n), smelt.full((n,), most, getattr(smelt, dtype)), total_repeat_length=n)
+    np.testing.assert_array_equal(np.asarray(found), np.repeat(np.arange(n), min(most, n))[:n])
+
+
+def test_nothing_repeated_to_no_length() -> None:
+    assert smelt.repeat(smelt.zeros((2, 0)), 3, 1, total_repeat_length=0).shape == (2, 0)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
 def test_unique_nans(dtype: str) -> None:
     x = np.array([2, np.nan, 1, np.nan, 2, np.inf, np.nan], dtype)

@@ -92,3 +92,18 @@ def test_an_error_in_the_function_puts_the_parameters_back() -> None:
         with pytest.raises((ZeroDivisionError, smelt.SmeltError)):
             nn.value_and_grad(model, bad)(smelt.array([1.0, 1.0]))
         assert all(x is y for (_, x), (_, y) in zip(before, smelt.utils.tree_flatten(model.parameters())))
+
+
+@pytest.mark.parametrize("filter_fn", [nn.Module.valid_parameter_filter, nn.Module.trainable_parameter_filter])
+def test_a_filter_is_any_callable(filter_fn: Any) -> None:
+    """Also an object that has no hash."""
+
+    class Filter:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, module: nn.Module, key: str, value: Any) -> bool:
+            return bool(filter_fn(module, key, value))
+
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm(3))
+    model.layers[0].freeze(keys="bias")
+    assert str(model.filter_and_map(Filter())) == str(model.filter_and_map(filter_fn))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import smelt
+from smelt.ir.errors import TreeError
 
 
 def counter():
@@ -116,3 +118,34 @@ def test_flags_that_are_no_flags(tmp_path: Path) -> None:
             smelt.compile(lambda x: x, shapeless=value)
         with pytest.raises(smelt.SmeltError, match="shapeless must be a bool, is"):
             smelt.exporter(str(tmp_path / "f.smelt"), lambda x: x, shapeless=value)
+
+
+@pytest.mark.parametrize("where", ["inputs", "outputs", "below"])
+@pytest.mark.parametrize("what", ["SGD", "Adam", "MultiOptimizer", "random"])
+def test_what_has_state_of_its_own_is_named_by_that(what: str, where: str) -> None:
+    """Else it is a constant of the program, and what a step leaves in it is lost."""
+    model = smelt.nn.Linear(2, 1)
+    optimizers: dict[str, Any] = {
+        "SGD": smelt.optimizers.SGD(0.1, momentum=0.9),
+        "Adam": smelt.optimizers.Adam(0.1),
+        "MultiOptimizer": smelt.optimizers.MultiOptimizer([smelt.optimizers.Adam(0.1)]),
+    }
+    held = optimizers.get(what, smelt.random)
+    gradient = smelt.nn.value_and_grad(model, lambda x: smelt.sum(model(x)))
+
+    def step(x: smelt.array, given: Any) -> smelt.array:
+        value, found = gradient(x + smelt.random.uniform(shape=()))
+        if what in optimizers:
+            optimizers[what].update(model, found)
+        return value
+
+    state = {"inputs": ([model, held], model), "outputs": (model, [model, held])}
+    inputs, outputs = state.get(where, ({"all": (model, [held])},) * 2)
+    before = [x.tolist() for _, x in smelt.utils.tree_flatten([held.state, model.state])]
+    with pytest.raises(TreeError, match=r"inputs=\[(optimizer|smelt\.random)\.state\]"):
+        smelt.compile(step, inputs=inputs, outputs=outputs)(smelt.ones((3, 2)), held)
+    assert [x.tolist() for _, x in smelt.utils.tree_flatten([held.state, model.state])] == before
+    every = [model.state, held.state, smelt.random.state]
+    call = smelt.compile(step, inputs=every, outputs=every)
+    x = smelt.ones((3, 2))
+    assert call(x, held).item() != call(x, held).item()  # as an argument it may be there

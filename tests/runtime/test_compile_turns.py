@@ -45,7 +45,7 @@ class Other:
 
     def __init__(self, function: Callable[[], Any]):
         self._function = function
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self.error: BaseException | None = None
 
     def _run(self) -> None:
@@ -167,6 +167,34 @@ def test_a_call_within_a_call_has_its_turn() -> None:
     pauses.append(g)
     f()
     assert state[0].item() in (12, 22)  # f's own update is of what it read
+    assert not under_way
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_a_call_within_a_call_does_not_wait_for_one_that_waits(waiting: int) -> None:
+    """Whichever of the locks a thread would take first."""
+    state = [smelt.array(1.0)]
+    f, g = adding(1, state, state), adding(10, state, state)
+    outer, inner = (f, g) if waiting else (g, f)
+    for _ in range(3):
+        f()
+        g()
+    others = [Other(inner), Other(inner)]
+
+    def nested() -> None:
+        for other in others:
+            other.start()
+            time.sleep(0.05)  # it waits now
+        inner()
+
+    pauses.append(nested)
+    caller = Other(outer)
+    caller.start()
+    caller.join()
+    for other in others:
+        other.join()
+    added = {id(f): 1, id(g): 10}
+    assert state[0].item() == 34 + added[id(outer)] + 2 * added[id(inner)]  # of the first two, one reads the same
     assert not under_way
 
 

@@ -191,7 +191,7 @@ class Module(dict[str, Any]):
         for name, given in (("filter_fn", filter_fn), ("map_fn", map_fn), ("is_leaf_fn", is_leaf_fn)):
             if given is not None or name == "filter_fn":
                 check_function(given, f"smelt.nn.Module.filter_and_map: {name}")
-        if map_fn is is_leaf_fn is None and filter_fn in _OF_PARAMETERS:
+        if map_fn is is_leaf_fn is None and any(filter_fn is known for known in _OF_PARAMETERS):
             return parameters_in(self, filter_fn is Module.trainable_parameter_filter, Module)
         chosen = _Selection(filter_fn, map_fn, is_leaf_fn)
         return {k: chosen.below(self, k, v) for k, v in self.items() if filter_fn(self, k, v)}
@@ -502,7 +502,7 @@ class Module(dict[str, Any]):
 
 
 #: Filters of which `parameters_in` gives what `filter_and_map` does.
-_OF_PARAMETERS = frozenset((Module.valid_parameter_filter, Module.trainable_parameter_filter))
+_OF_PARAMETERS = (Module.valid_parameter_filter, Module.trainable_parameter_filter)
 
 
 class _Selection:
