@@ -24,7 +24,7 @@ from smelt.backends.lowering import Fused
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
-from smelt.ir.index import Coordinates, Index, linearize
+from smelt.ir.index import Coordinates, Index, linearize, names_of
 from smelt.ir.ops.reduce import ReduceSum
 from smelt.passes.dependence import cone
 from smelt.passes.extract import inputs_of
@@ -218,6 +218,8 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
         chain.batch, chain.rows, chain.depth, scores.features, inner.features, offsets, of_queries.logits.bound
     )
     if axes is None or {maxima.aval.dtype, reciprocals.aval.dtype} != {dtypes.float32}:
+        return None
+    if names_of([maxima.offset]).intersection(chain.depth.names):  # numbers of keys
         return None
     read = [*(x.value for x in (*operands, maxima, reciprocals)), *(v for out in results for v in out.inputs)]
     before, late = _others(calls, {of_queries.call, of_keys.call}, read)
