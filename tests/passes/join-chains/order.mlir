@@ -12,6 +12,11 @@
 // CHECK-LABEL: func.func @between(
 // CHECK-NEXT: %[[FOUND:.*]]:2 = call @fused_chains_1(
 // CHECK-NEXT: return %[[FOUND]]#0, %[[FOUND]]#1
+// CHECK: func.func private @fused_chains_1(
+// CHECK-NEXT: %[[A:.*]] = call @chain(
+// CHECK-NEXT: %[[R:.*]] = call @row(%[[A]])
+// CHECK-NEXT: %[[B:.*]] = call @chain_of_rows({{.*}}%[[R]])
+// CHECK-NEXT: return %[[A]], %[[B]]
 
 // One that others read before the next one can be made stays where it is.
 // CHECK-LABEL: func.func @apart(
