@@ -24,29 +24,6 @@
 // CHECK-NEXT: "smelt.neg"
 // CHECK-NEXT: call @chain(
 
-func.func @groups(
-// CHECK-NEXT: %[[Z:.*]] = "smelt.neg"
-// CHECK-NEXT: %[[P:.*]]:2 = call @fused_chains(%{{.*}}%[[Z]])
-// CHECK-NEXT: %[[Q:.*]]:2 = call @fused_chains(%{{.*}}%[[P]]#0)
-// CHECK-NEXT: return %[[Q]]#0, %[[Q]]#1, %[[P]]#1
-
-// What makes numbers of rows of one chain for another one stands between them.
-// CHECK-LABEL: func.func @between(
-// CHECK-NEXT: %[[FOUND:.*]]:2 = call @fused_chains_1(
-// CHECK-NEXT: return %[[FOUND]]#0, %[[FOUND]]#1
-
-// One that others read before the next one can be made stays where it is.
-// CHECK-LABEL: func.func @apart(
-// CHECK-NEXT: call @chain(
-// CHECK-NEXT: "smelt.neg"
-// CHECK-NEXT: call @chain(
-
-// CHECK: func.func private @fused_chains_2(
-// CHECK-NEXT: %[[A:.*]] = call @chain(
-// CHECK-NEXT: %[[R:.*]] = call @row(%[[A]])
-// CHECK-NEXT: %[[B:.*]] = call @chain_of_rows({{.*}}%[[R]])
-// CHECK-NEXT: return %[[A]], %[[B]]
-
 func.func @groups(%p: tensor<32x16xf32>, %q: tensor<32x16xf32>, %k: tensor<24x16xf32>, %y: tensor<32x16xf32>)
     -> (tensor<32x16xf32>, tensor<32x16xf32>, tensor<32x16xf32>) {
   %p1 = func.call @chain(%p, %k, %y) : (tensor<32x16xf32>, tensor<24x16xf32>, tensor<32x16xf32>) -> tensor<32x16xf32>
