@@ -78,23 +78,32 @@ def _made_of(body: Function) -> list[int]:
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that become one: of fusions of rows, and of two or more chains of products of the same arrays."""
+    """Calls that become one: of fusions of rows, and of two or more chains of products of the same arrays.
 
-    rows: list[OpView]
+    Attributes:
+        ops: all of them, in order; chains: those of chains.
+        at: the one in whose place it is made.
+    """
+
+    ops: list[OpView]
     chains: list[OpView]
-    at: OpView | None = None  #: in whose place it is made
+    at: OpView | None = None
 
-    def place(self, position: Mapping[OpView, int], users: Mapping[Value, list[OpView | None]]) -> bool:
-        """Find where it may be made: all that it reads is there, and nobody has asked for what it gives."""
+    def place(self, position: dict[OpView, int], users: Mapping[Value, list[OpView | None]]) -> bool:
+        """Find where it may be made: all that it reads is there, and nobody else has asked for what it gives.
+
+        Args:
+            position: of all ops. Where the group has a place, it is that of its own from then on, but for rows that are
+                made before for another group, too.
+        """
         made = max((position[v.owner] for v in self.inputs if v.owner is not None), default=-1)
-        asking = [position[op] for v in self.outputs for op in users.get(v, ()) if op is not None]
-        asked = min(asking, default=len(position))
+        asking = [op for v in self.outputs for op in users.get(v, ()) if op is not None and op not in self.ops]
+        asked = min((position[op] for op in asking), default=len(position))
         self.at = next((op for op in self.chains if made < position[op] < asked), None)
+        if self.at is not None:
+            at = position[self.at]
+            position.update((op, at if op in self.chains else min(at, position[op])) for op in self.ops)
         return self.at is not None
-
-    @property
-    def ops(self) -> list[OpView]:
-        return [*self.rows, *self.chains]
 
     @property
     def inputs(self) -> list[Value]:
@@ -137,8 +146,9 @@ def _groups(function: Function, chains: Mapping[str, list[int]], rows: Collectio
                 op for op in makers if op is not None and op.attrs.get("callee") in rows
                 and all(user in chosen for v in op.results for user in users.get(v, ()))
             ]  # fmt: skip
-            groups.append(_Group(sorted(before, key=position.__getitem__), found))
-        placed = [group for group in groups if group.place(position, users)]
+            groups.append(_Group(sorted((*before, *found), key=position.__getitem__), found))
+        places = dict(position)
+        placed = [group for group in groups if group.place(places, users)]
         if len(placed) == len(groups):
             yield from placed
             return

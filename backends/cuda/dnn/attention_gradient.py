@@ -18,7 +18,7 @@ from smelt.ir.errors import DeviceError
 
 from ...gpu.library import AttentionGradient, Tensor
 from .. import driver
-from ..products import place
+from ..products import ALIGNMENT, place
 from .graphs import COLUMNS, EXP, MUL, REFUSED, ROWS, SUB, TOTAL, Ops, has_aligned_lines, transposed
 from .library import Descriptor, Graph, Library, Plan
 
@@ -37,14 +37,15 @@ def plans(library: Library, gradient: AttentionGradient) -> Iterator[Plan]:
     for part, count in _parts(gradient):
         is_last = math.prod(count) == math.prod(gradient.keys.shape[:2])
         limit = gradient.workspace if is_last else min(PART_BYTES, gradient.workspace)
-        if _least(part) > limit:
+        further = _further(gradient, count)
+        if _least(part) > limit or any(n % ALIGNMENT for found in further for n in found.values()):
             continue
         try:
             graph = _graph(library, part)
         except DeviceError:  # what it knows to be impossible without asking its engines
             return
         for plan in graph.plans(REFUSED, limit, compiles=True):
-            plan.parts = _steps(gradient, graph, count)
+            plan.parts = [{n: found[x.buffer] for n, x in graph.arrays.items()} for found in further]
             yield plan
 
 
@@ -71,13 +72,12 @@ def _least(part: AttentionGradient) -> int:
     return 2 * math.prod(part.queries.shape[:3]) * part.keys.shape[ROWS]
 
 
-def _steps(gradient: AttentionGradient, graph: Graph, count: tuple[int, int]) -> list[dict[int, int]]:
-    """How many bytes further the tensors of each part lie, by their numbers in the graph."""
-    whole = {x.buffer: x for x in _tensors(gradient).values()}
-    arrays = {number: whole[x.buffer] for number, x in graph.arrays.items()}
-    each = {n: [x.shape[axis] // count[axis] * x.strides[axis] for axis in (0, 1)] for n, x in arrays.items()}
+def _further(gradient: AttentionGradient, count: tuple[int, int]) -> list[dict[int, int]]:
+    """How many bytes further the arrays of each part lie, by their buffers."""
+    arrays = _tensors(gradient).values()
+    each = {x.buffer: [x.shape[axis] // count[axis] * x.strides[axis] for axis in (0, 1)] for x in arrays}
     return [
-        {n: place(replace(x, offset=i * each[n][0] + j * each[n][1]))[1] for n, x in arrays.items()}
+        {n: place(replace(x, offset=i * each[n][0] + j * each[n][1]))[1] for x in arrays for n in (x.buffer,)}
         for i in range(count[0]) for j in range(count[1])
     ]  # fmt: skip
 

@@ -68,6 +68,8 @@ TAKEN: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[int]]] = 
     "values of other features": (plain, [Q, K, (2, 4, 48, 24)], PLAIN),
     "operands that are computed": (lambda q, k, v: plain(q + 1, smelt.tanh(k), v), [Q, K, K], PLAIN),
     "something behind": (lambda q, k, v: plain(q, k, v) * 2 + q, [Q, K, K], PLAIN),
+    "one array": (lambda q: causal(q, q, q), [Q], CAUSAL),
+    "one array of queries and values": (lambda q, k: plain(q, k, q), [Q, Q], PLAIN),
     "some keys twice": (lambda q, k, v: causal(q, k, v) + causal(q, k + 1, v), [Q, Q, Q], CAUSAL * 2),
 }  # fmt: skip
 
@@ -94,6 +96,49 @@ def test_the_library_makes_it(name: str, dtype: str, dnn: FakeDnn) -> None:
     function, shapes, modes = TAKEN[name]
     gradients(function, shapes, getattr(smelt, dtype))
     assert sorted(len(made["modes"]) for made in dnn.done) == sorted(modes)
+
+
+#: Functions of the cotangents of queries, keys and values, which kernels behind the chains or of them compute.
+FOLLOWED: dict[str, Callable[..., Any]] = {
+    "a sum of one and what another is made into": lambda q, k, v: (q + 2 * k, 2 * k, v),
+    "a sum of one and what another is made into, the other way": lambda q, k, v: (2 * q, k + 2 * q, v),
+    "a sum of all": lambda q, k, v: (q + k + v,),
+    "sums of rows between them": lambda q, k, v: (q, k * q.sum(-1, keepdims=True), v),
+    "sums of rows between them, the other way": lambda q, k, v: (q * v.sum(-1, keepdims=True), k, v),
+    "several times": lambda q, k, v: (q, k, v, q * 3, v.swapaxes(-1, -2), k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_follows_reads_other_cotangents(name: str, dnn: FakeDnn) -> None:
+    def function(*x: Any) -> Any:
+        return FOLLOWED[name](*smelt.vjp(plain, list(x[:3]), [x[3]])[1])
+
+    arrays = [half(numbers(*Q, seed=i)) for i in range(4)]
+    with smelt.stream("cpu"):
+        want = function(*(smelt.array(np.array(x.astype(smelt.float32))) for x in arrays))
+        wanted = [np.array(x) for x in want]
+    found = smelt.compile(function, pipeline=PIPELINE)(*arrays)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.array(x.astype(smelt.float32)), y, rtol=0.03, atol=0.02 * float(abs(y).max()))
+    assert [len(made["modes"]) for made in dnn.done] == PLAIN
+
+
+def test_gradients_that_read_each_other(dnn: FakeDnn) -> None:
+    """Of the same arrays, so that their chains could be one call too early."""
+    def function(q: Any, k: Any, v: Any, given: Any) -> Any:
+        first = smelt.vjp(plain, [q, k, v], [given])[1]
+        second = smelt.vjp(plain, [q + first[0], k, v], [given])[1]
+        third = smelt.vjp(plain, [q, k + first[1], v], [second[0]])[1]
+        return [*first, second[1] + first[2], second[2] + third[0], *third]
+
+    arrays = [half(numbers(*Q, seed=i)) for i in range(4)]
+    with smelt.stream("cpu"):
+        wanted = [np.array(x) for x in function(*(smelt.array(np.array(x.astype(smelt.float32))) for x in arrays))]
+    found = smelt.compile(function, pipeline=PIPELINE)(*arrays)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.array(x.astype(smelt.float32)), y, rtol=0.05, atol=0.04 * float(abs(y).max()))
+    assert set(PLAIN) == {len(made["modes"]) for made in dnn.done}
 
 
 #: What is left to smelt's own kernels, but for the attention itself where that is made: how often that is.
@@ -140,14 +185,16 @@ def test_where_it_may_not(change: str, dnn: FakeDnn) -> None:
     assert [len(made["modes"]) for made in dnn.done] == ([] if change == "libraries" else PLAIN[:1])
 
 
-@pytest.mark.parametrize("count", (2, 3, 6, 12))
+@pytest.mark.parametrize(("count", "queries"), ((2, 32), (3, 32), (6, 32), (12, 32), (6, 33), (12, 33)))
 def test_batches_and_heads_in_parts(
-    count: int, dnn: FakeDnn, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+    count: int, queries: int, dnn: FakeDnn, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which share the memory of the cotangents of scores; heads that share keys stay together."""
-    monkeypatch.setattr(attention_gradient, "PART_BYTES", 2 * 6 * 4 * 32 * 48 // count + 4096)
-    gradients(plain, [(6, 4, 32, 16), (6, 2, 48, 16), (6, 2, 48, 16)])
-    assert [len(made["modes"]) for made in dnn.done] == PLAIN[:1] + PLAIN[1:] * count
+    """Which share the memory of the cotangents of scores; heads that share keys stay together. None are made in parts
+    of which numbers of rows are at no multiples of 16 bytes, as the first one's are."""
+    monkeypatch.setattr(attention_gradient, "PART_BYTES", 2 * 6 * 4 * queries * 48 // count + 4096)
+    gradients(plain, [(6, 4, queries, 16), (6, 2, 48, 16), (6, 2, 48, 16)])
+    times = 0 if (count, queries) == (12, 33) else count
+    assert [len(made["modes"]) for made in dnn.done] == PLAIN[:1] + PLAIN[1:] * times
 
 
 def test_layers_share_their_steps(dnn: FakeDnn) -> None:

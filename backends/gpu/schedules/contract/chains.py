@@ -38,5 +38,4 @@ def build_chains(
     gradient = library_gradient(module, body, calls)
     if gradient is None:
         return built(body.ops)
-    before = built(gradient.before)
-    return before + gradient.build(module, body, scratch, between)
+    return gradient.build(module, body, scratch, between, built)

@@ -46,12 +46,14 @@ class Side:
     """A chain, as a side of a gradient.
 
     Attributes:
+        call: of the body, what runs it.
         outer: by argument, and by result, the value of the body.
         scores, inner: the contractions of queries and keys, and of cotangents and values.
         logits: what exponentials are taken of.
         operands: queries and keys, cotangents and values.
     """
 
+    call: OpView
     chain: Chain
     outer: Mapping[Value, Value]
     scores: ChainScore
@@ -81,14 +83,14 @@ class Side:
         sides = [(x.left, x.right) if is_of_queries else (x.right, x.left) for x in (scores, inner)]
         operands = [_outer(outer, lying_of(x.value, x.access.place)) for pair in sides for x in pair]
         given = tuple(x for x in operands if x is not None)
-        return cls(chain, outer, scores, inner, logits, given) if len(given) == 4 else None
+        return cls(op, chain, outer, scores, inner, logits, given) if len(given) == 4 else None
 
     def factors(self, end: ChainEnd) -> Factors | None:
         """What the weights of an end are made of; None where that is something else."""
         leaves = Leaves(end.weights, end.place)
         scale, numbers = leaves.scale, list[tuple[Value, Coordinates]]()
         shifts, differences = list[tuple[Value, Coordinates]](), list[tuple[Value, Coordinates]]()
-        if not all(bound == self.logits.bound for bound in leaves.bounds):
+        if not all(bound is not None and bound == self.logits.bound for bound in leaves.bounds):
             return None
         for value, place in leaves.found:
             op = value.owner

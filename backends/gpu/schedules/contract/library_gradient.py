@@ -14,7 +14,7 @@ where logits are so large that log(r) is lost beside m, queries see keys whose l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from smelt.backends.lowering import Fused
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
-from smelt.ir.index import Coordinates, Index, linearize
+from smelt.ir.index import Coordinates, Index, linearize, names_of
 from smelt.ir.ops.reduce import ReduceSum
 from smelt.passes.dependence import cone
 from smelt.passes.extract import inputs_of
@@ -78,7 +78,7 @@ class LibraryGradient:
         results: the cotangents of queries, keys and values.
         axes: of all of them. logits: of the scores; `scale`: what operands are multiplied by.
         op: the product that makes the first result.
-        before: the calls that make what is read.
+        before: the calls that make what is read. late: those that are made of the cotangents.
         work: what the library is asked for.
     """
 
@@ -91,31 +91,41 @@ class LibraryGradient:
     scale: float
     op: OpView
     before: tuple[OpView, ...]
+    late: tuple[OpView, ...]
     work: AttentionGradient | None = None
 
     def build(
-        self, module: GpuModule, body: Function, scratch: ScratchPlan, made: Mapping[Value, Scratch]
-    ) -> list[ScheduledKernel]:
-        """The steps behind the calls `before`, which have written what is `made`."""
+        self, module: GpuModule, body: Function, scratch: ScratchPlan, made: Mapping[Value, Scratch],
+        built: Callable[[Collection[OpView]], list[ScheduledKernel]],
+    ) -> list[ScheduledKernel]:  # fmt: skip
+        """The steps.
+
+        Args:
+            made: where values lie that calls of the body have made for others. built: makes the steps of some calls.
+        """
         work, m, r = self.work, self.maxima, self.reciprocals
         assert work is not None
+        before = built(self.before)
         logarithms, sums = scratch.take(m.aval), scratch.take(Aval((self.rows,), dtypes.float32))
-        before = build_written(
+        before += build_written(
             module, body.mlir, f"{body.name}_logarithms", [made.get(x.value, x.value) for x in (m, r)], [logarithms],
             lambda b, given: [given[0] - b.log(b.reshape_to(given[1], m.aval.shape))],
         )  # fmt: skip
         buffers: list[Value | Scratch] = [made.get(x.value, x.value) for x in self.operands]
         buffers += [logarithms, sums]
-        after = []
-        for out in self.results:
-            if out.value is None:
-                written = scratch.take(out.lying.aval)
-                after += out.rest(module, written, made)
-            buffers.append(written if out.value is None else out.value)
-        avals, flops = [x.aval for x in buffers], 10 * self.size
+        written = [scratch.take(out.lying.aval) if out.value is None else out.value for out in self.results]
+        avals, flops = [x.aval for x in (*buffers, *written)], 10 * self.size
         step = declare_step(module, work.kind, work, avals, NAMES, work.workspace, flops, self.op)
+        buffers += written
         if work.workspace:
             buffers.append(scratch.take(Aval((work.workspace,), dtypes.uint8)))
+        after = []
+        for op in body.ops:  # what follows the products of a chain may read what others have given
+            if op in self.late:
+                after += built([op])
+            for out, place in zip(self.results, written):
+                if out.call is op and isinstance(place, Scratch):
+                    after += out.rest(module, place, made)
         return [*before, ScheduledKernel(step, buffers), *after]
 
     @property
@@ -195,7 +205,7 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     if result is None or maxima.offset != reciprocals.offset or maxima.aval.size != reciprocals.aval.size:
         return None
     ends = [(to_queries, of_queries), (to_keys, of_keys), (to_values, of_keys)]
-    outs = [_Out.of(factors.end, side.outer) for factors, side in ends]
+    outs = [_Out.of(factors.end, side) for factors, side in ends]
     results = tuple(x for x in outs if x is not None)
     if len(results) < len(outs):
         return None
@@ -209,11 +219,31 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     )
     if axes is None or {maxima.aval.dtype, reciprocals.aval.dtype} != {dtypes.float32}:
         return None
+    if names_of([maxima.offset]).intersection(chain.depth.names):  # numbers of keys
+        return None
     read = [*(x.value for x in (*operands, maxima, reciprocals)), *(v for out in results for v in out.inputs)]
-    before = tuple(dict.fromkeys(rows[v][0] for v in read if v in rows))
+    before, late = _others(calls, {of_queries.call, of_keys.call}, read)
     return LibraryGradient(
-        operands, maxima, reciprocals, results, axes, of_queries.logits, scale, chain.ends[0].product.op, before
+        operands, maxima, reciprocals, results, axes, of_queries.logits, scale, chain.ends[0].product.op, before, late
     )
+
+
+def _others(
+    calls: Sequence[Call], chains: Collection[OpView], read: Iterable[Value]
+) -> tuple[tuple[OpView, ...], tuple[OpView, ...]]:
+    """Of the calls that are no chains, those that make what is read; and those of them that read what chains give."""
+    wanted, found = set(read), []
+    for op, _ in reversed(calls):
+        if op not in chains and wanted.intersection(op.results):
+            wanted.update(op.operands)
+            found.append(op)
+    behind = {v for op in chains for v in op.results}
+    late = []
+    for op in found[::-1]:
+        if behind.intersection(op.operands):
+            behind.update(op.results)
+            late.append(op)
+    return tuple(op for op in found if op not in late), tuple(late)
 
 
 def _schedule(function: Function) -> str:
@@ -262,6 +292,7 @@ class _Out:
         value: of the body around, if it is one of these; else the rest is computed behind, of an array of `variables`
             with features as its last ones.
         outer: of the chain's arguments and results, the values of the body around.
+        call: of that body, the chain.
     """
 
     end: ChainEnd
@@ -269,11 +300,12 @@ class _Out:
     value: Value | None
     variables: tuple[str, ...]
     outer: Mapping[Value, Value]
+    call: OpView
 
     @classmethod
-    def of(cls, end: ChainEnd, outer: Mapping[Value, Value]) -> _Out | None:
+    def of(cls, end: ChainEnd, side: Side) -> _Out | None:
         """Of an end of a chain; None where its result lies along no variables."""
-        product = end.product
+        product, outer = end.product, side.outer
         [(value, place)], head = product.outputs, product.result
         axes = [plain_variable(i) for i in product.at if not i.is_constant]
         named = [(a.args[0], a.hi + 1) for a in axes if a is not None]
@@ -283,10 +315,10 @@ class _Out:
         features = Fused([v for v in rows if v[0] in product.columns.names])
         offset = linearize(place, value.shape)
         if origin(value) == head and runs_along(offset, features):
-            return cls(end, Lying(outer[value], offset, value.aval), outer[value], (), outer)
+            return cls(end, Lying(outer[value], offset, value.aval), outer[value], (), outer, side.call)
         aval = head.aval.with_shape([n for _, n in rows])
         at = linearize(tuple(Index.variable(*v) for v in rows), aval.shape)
-        return cls(end, Lying(head, at, aval), None, tuple(name for name, _ in rows), outer)
+        return cls(end, Lying(head, at, aval), None, tuple(name for name, _ in rows), outer, side.call)
 
     def rest(self, module: GpuModule, written: Scratch, made: Mapping[Value, Scratch]) -> list[ScheduledKernel]:
         """The kernels that make the chain's result of what was written."""
