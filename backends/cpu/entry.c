@@ -128,14 +128,34 @@ static PyObject *empties(PyObject *module, PyObject *blanks)
     return found;
 }
 
+/* Where this thread is in `flushing`, the mode that it had before; else NULL. */
+static _Thread_local const Mode *callers;
+
 /* Machine code on a table, with zeros for subnormal numbers; called as it is, by pointers to its arguments. */
 static void flushing(void **arguments)
 {
     void (*function)(void **) = *(void (**)(void **))arguments[0];
-    Mode before = mode();
+    const Mode before = mode(), *outer = callers;
+    callers = &before;
     set_mode(before | FLUSHES);
     function(*(void ***)arguments[1]);
     set_mode(before);
+    callers = outer;
+}
+
+/* What machine code calls for handlers of signals: Python, and threads that it makes, have the caller's mode. */
+static int check_signals(void)
+{
+    const Mode *outer = callers;
+    if (outer == NULL)
+        return PyErr_CheckSignals();
+    Mode now = mode();
+    callers = NULL;
+    set_mode(*outer);
+    int found = PyErr_CheckSignals();
+    set_mode(now);
+    callers = outer;
+    return found;
 }
 
 static PyObject *entry_call(PyObject *callable, PyObject *const *given, size_t flags, PyObject *names)
@@ -286,7 +306,13 @@ static PyObject *flushing_address(PyObject *self, PyObject *nothing)
     return PyLong_FromVoidPtr((void *)flushing);
 }
 
+static PyObject *check_signals_address(PyObject *self, PyObject *nothing)
+{
+    return PyLong_FromVoidPtr((void *)check_signals);
+}
+
 static PyMethodDef methods[] = {
+    {"check_signals", check_signals_address, METH_NOARGS, "The address of `check_signals`."},
     {"connect", connect, METH_VARARGS,
      "Take the class of buffers, what makes one of an aval, numpy.empty, and the settings."},
     {"flushing", flushing_address, METH_NOARGS, "The address of `flushing`."},

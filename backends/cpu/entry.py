@@ -59,3 +59,8 @@ def fresh(blanks: tuple[Blank | None, ...]) -> list[Any]:
 def flushing() -> int:
     """The address of `flushing` in C; 0 without a module in C. See `subnormals`."""
     return 0 if _found is None else _found.flushing()
+
+
+def check_signals() -> int:
+    """The address of what runs handlers of signals in the mode of the caller; 0 without a module in C."""
+    return 0 if _found is None else _found.check_signals()

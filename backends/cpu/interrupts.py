@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from . import entry
+
 #: Memory for the exception of a handler: what programs call it.
 RAISED = "smelt_raised"
 
@@ -16,6 +18,8 @@ _raised = (ctypes.c_void_p * 3)()
 def symbols() -> dict[str, int]:
     """The addresses of what machine code calls, and of what it writes."""
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _PYTHON}
+    # Handlers, and threads that they make, have the caller's mode of the processor: see `subnormals`.
+    found["PyErr_CheckSignals"] = entry.check_signals() or found["PyErr_CheckSignals"]
     known = {name: address for name, address in found.items() if address is not None}
     return {**known, RAISED: ctypes.addressof(_raised)}
 

@@ -281,6 +281,12 @@ class CpuKernel(VectorKernel):
 
     def dynamic(self, x: Scalar, lo: int, hi: int) -> Index:
         if self._lanes:
+            if hi <= lo:  # all lanes have the index that there is, but may have asked for others
+                lanes = self.each_lane(x) if self.checks is not None else []
+                with self.vectors(0):
+                    for lane in lanes:
+                        self.dynamic(lane, lo, hi)
+                return Index(lo)
             same = self.the_same(x)
             with self.vectors(0):
                 return self.dynamic(same, lo, hi)

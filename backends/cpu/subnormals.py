@@ -6,7 +6,8 @@ AArch64. So a team does not call the machine code of a program then, but `flushi
 and sets the register to what it was. Programs are the same with and without.
 
 Products by a BLAS are part of that machine code. Steps on the host are not: NumPy, LAPACK and functions of the user
-find the mode that the calling thread has.
+find the mode that the calling thread has. So do handlers of signals, which long loops let run (`polling`), if there is
+a module in C; without one they find the mode of the loop.
 """
 
 from __future__ import annotations

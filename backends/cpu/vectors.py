@@ -198,6 +198,18 @@ class VectorKernel(MemoryKernel):
         dense = mlir.ir.DenseElementsAttr.get(held, type=self.type(dtype), context=self.context)
         return self.op("arith.constant", (), dtype, value=dense)
 
+    def each_lane(self, x: Scalar) -> list[Scalar]:
+        """The elements of a vector; the only one of a vector of equal ones."""
+        with self.vectors(0):
+            same = made_from(x.mlir, "vector.broadcast", self.type(x.dtype))
+            if same is not None:
+                return [Scalar(self, same, x.dtype)]
+            return [self._extracted(x, lane) for lane in range(x.mlir.type.shape[0])]
+
+    def _extracted(self, x: Scalar, lane: int) -> Scalar:
+        found = self.emit("vector.extract", [x], [self.type(x.dtype)], static_position=self._i64s([lane]))
+        return Scalar(self, found.result, x.dtype)
+
     def the_same(self, x: Scalar) -> Scalar:
         """The number that is in all lanes."""
         with self.vectors(0):
@@ -255,8 +267,7 @@ class VectorKernel(MemoryKernel):
             lanes //= 2
             with self.vectors(lanes):
                 x = self.add(*(self._shuffle(x, x, range(first, first + lanes)) for first in (0, lanes)))
-        only = self.emit("vector.extract", [x], [self.type(x.dtype)], static_position=self._i64s([0]))
-        return Scalar(self, only.result, x.dtype)
+        return self._extracted(x, 0)
 
     def load_bits(self, memory: Memory, offset: Scalar) -> Scalar:
         """As many neighbours from `offset` on as there are lanes, to be moved: the bits that are stored."""

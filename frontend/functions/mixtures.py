@@ -71,24 +71,31 @@ def gather_mm(
            [[3]]], dtype=float32)
     """
     check_stream(stream)
-    x, y = as_array(a), as_array(b)
-    left, right = _chosen("lhs_indices", x, lhs_indices), _chosen("rhs_indices", y, rhs_indices)
+    return chosen_products("gather_mm", as_array(a), as_array(b), lhs_indices, rhs_indices)
+
+
+def chosen_products(
+    name: str, x: array, y: array, lhs_indices: ArrayLike | None, rhs_indices: ArrayLike | None = None
+) -> array:  # fmt: skip
+    """`gather_mm` for the function `name`, whose arguments it checks."""
+    left, right = chosen(name, "lhs_indices", x, lhs_indices), chosen(name, "rhs_indices", y, rhs_indices)
     if x.shape[-1] != y.shape[-2]:
-        message = f"smelt.gather_mm: a needs as many columns as b has rows; a {x.aval}, b {y.aval}"
-        raise ShapeError(at_user_line(message))
-    broadcast_shapes("gather_mm", left.shape[:-2], right.shape[:-2])
+        message = f"the left matrices need as many columns as the right ones have rows; {x.aval} times {y.aval}"
+        raise ShapeError(at_user_line(f"smelt.{name}: {message}"))
+    broadcast_shapes(name, left.shape[:-2], right.shape[:-2])
     return matmul(left, right)
 
 
-def _chosen(name: str, x: array, indices: ArrayLike | None) -> array:
+def chosen(name: str, which: str, x: array, indices: ArrayLike | None) -> array:
+    """The matrices of `x` that are chosen; all of them by None. `name`, `which`: of the function and its argument."""
     if x.ndim < 2:
-        raise ShapeError(at_user_line(f"smelt.gather_mm: needs matrices, got {x.aval}"))
+        raise ShapeError(at_user_line(f"smelt.{name}: needs matrices, got {x.aval}"))
     if indices is None:
         return x
     at = as_array(indices)
     if not at.dtype.is_integer:
-        raise DTypeError(at_user_line(f"smelt.gather_mm: {name} must be integers, are {at.aval}"))
+        raise DTypeError(at_user_line(f"smelt.{name}: {which} must be integers, are {at.aval}"))
     count = math.prod(x.shape[:-2])
     if at.size and not count:
-        raise IndexOutOfRangeError(at_user_line(f"smelt.gather_mm: {name} choose from no matrices; {x.aval}"))
+        raise IndexOutOfRangeError(at_user_line(f"smelt.{name}: {which} choose from no matrices; {x.aval}"))
     return take(reshape(x, (count, *x.shape[-2:])), at, 0)

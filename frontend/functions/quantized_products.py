@@ -5,7 +5,6 @@ The formats are described in `quantization`.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 from smelt.ir import dtypes
@@ -14,11 +13,10 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
-from .index_functions import take
 from .linear import matmul
-from .mixtures import check_chosen, gather_mm
+from .mixtures import check_chosen, chosen, chosen_products
 from .quantization import Format, dequantized, format_of, quantize
-from .shaping import reshape, swapaxes
+from .shaping import swapaxes
 
 __all__ = ["gather_qmm", "gather_qqmm", "qqmm", "quantized_matmul"]
 
@@ -107,18 +105,13 @@ def gather_qmm(
     words, scale, bias = as_array(w), as_array(scales), None if biases is None else as_array(biases)
     if rhs_indices is not None and words.ndim >= 2 and scale.shape[:-1] == words.shape[:-1]:
         # What is chosen is chosen packed.
-        at = as_array(rhs_indices)
-        if not at.dtype.is_integer:
-            raise DTypeError(at_user_line(f"smelt.gather_qmm: rhs_indices must be integers, are {at.aval}"))
-        words, scale = _chosen(words, at), _chosen(scale, at)
-        bias = bias if bias is None or bias.shape[:-2] != as_array(scales).shape[:-2] else _chosen(bias, at)
+        pick = partial(chosen, "gather_qmm", "rhs_indices", indices=as_array(rhs_indices))
+        bias = bias if bias is None or bias.shape[:-2] != scale.shape[:-2] else pick(bias)
+        words, scale = pick(words), pick(scale)
     dtype, kind = _product_dtypes(form, left, scale)
     right = dequantized("gather_qmm", form, words, scale, bias, global_scale, kind, True)
-    return convert(gather_mm(left, swapaxes(right, -1, -2) if transpose else right, lhs_indices), dtype)
-
-
-def _chosen(x: array, at: array) -> array:
-    return take(reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:])), at, 0)
+    right = swapaxes(right, -1, -2) if transpose else right
+    return convert(chosen_products("gather_qmm", left, right, lhs_indices), dtype)
 
 
 @remembered
@@ -186,7 +179,7 @@ def gather_qqmm(
     check_stream(stream)
     form = _of_both("gather_qqmm", group_size, bits, mode)
     left, right = _both("gather_qqmm", form, x, w, scales, global_scale_x, global_scale_w)
-    return gather_mm(left, swapaxes(right, -1, -2), lhs_indices, rhs_indices)
+    return chosen_products("gather_qqmm", left, swapaxes(right, -1, -2), lhs_indices, rhs_indices)
 
 
 def _of_both(name: str, group_size: int | None, bits: int | None, mode: str) -> Format:

@@ -212,6 +212,22 @@ def test_an_axis_of_one_element_has_one_index(small_work: int) -> None:
 
 
 @pytest.mark.usefixtures("checked")
+@pytest.mark.parametrize("wrong", [None, 0, 16, 19])
+def test_each_lane_has_an_index_of_its_own(wrong: int | None) -> None:
+    """A matrix that all of a batch choose, in a kernel whose lanes are members of the batch."""
+    x, w, at = smelt.ones((20, 1, 64)), smelt.ones((1, 64, 200)), np.full(20, -1, np.int32)
+    if wrong is not None:
+        at[wrong] = 1
+    f = smelt.compile(lambda x, w, at: x @ smelt.take(w, at, axis=0))
+    with override(tier="program", small_work=0):
+        if wrong is None:
+            assert (np.asarray(f(x, w, smelt.array(at))) == 64).all()
+        else:
+            with pytest.raises(IndexOutOfRangeError, match="index 1"):
+                smelt.eval(f(x, w, smelt.array(at)))
+
+
+@pytest.mark.usefixtures("checked")
 def test_constant_indices_out_of_range_do_not_stop_a_compile() -> None:
     """They may stand where nothing is computed."""
     x = smelt.arange(5.0)

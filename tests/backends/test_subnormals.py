@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import platform
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,9 +19,12 @@ from smelt.backends.cpu import entry, subnormals, threads
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.custom_call import Target, register_target
+from smelt.ir.errors import SmeltError
+from smelt.ir.kinds import Elementwise
+from smelt.ir.op import registry
 from smelt.ir.settings import override, settings
 
-from .modules import compile_, module_of, run
+from .modules import compile_, module_of, run, side_by_side
 from .test_threads import grand_central
 
 pytestmark = pytest.mark.host("kernels of the CPU")
@@ -96,6 +101,42 @@ def test_operands_are_zeros_and_signs_are_kept() -> None:
     assert list(np.signbit(large)) == [False, True, False] and list(np.signbit(half)) == [True, False, True]
 
 
+def _functions(aval: Aval) -> list[tuple[list[Aval], Any]]:
+    """The functions of elements that have such operands."""
+    found = []
+    for name, op in registry.items():
+        for count in (1, 2, 3) if isinstance(op, Elementwise) else ():
+            case = [aval] * count, lambda b, *xs, name=name: getattr(b, name)(*xs)
+            with contextlib.suppress(SmeltError, TypeError):
+                module_of(*case)
+                found.append(case)
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(dtypes.float32, 1e-30), (dtypes.float64, 1e-290)], ids=str)
+def test_normal_numbers_have_the_same_bits(dtype: Any, least: float) -> None:
+    """In all functions of elements, whose operands are not so small that what is computed on the way vanishes."""
+    random, n = np.random.default_rng(0), 300
+    bits = random.integers(0, 1 << 8 * dtype.size - 1, n * 9, np.uint64).astype(f"u{dtype.size}").view(dtype.numpy)
+    usual = random.standard_normal(n * 2) * 10 ** random.uniform(-4, 4, n * 2)
+    lowest = random.uniform(0.9, 1, n) * np.log(_least(dtype.numpy))
+    with np.errstate(all="ignore"):
+        pool = np.concatenate([bits, -bits, usual, lowest, -lowest, [0, -0.0, 1, -1, np.inf]]).astype(dtype.numpy)
+    pool = pool[(np.abs(pool) >= least) | (pool == 0)]
+    avals, function = side_by_side(_functions(Aval(pool.shape, dtype)))
+    program = compile_(module_of(avals, function))
+    arrays = [random.permutation(pool) for _ in avals]
+    plain = run(program, arrays)
+    with override(flush_subnormals=True):
+        flushed = run(program, arrays)
+    assert len(plain) > 50
+    for x, y in zip(plain, flushed):
+        if x.dtype.kind in "fc":
+            normal = ~(np.abs(x) <= _least(x.dtype))  # what is rounded up to the least normal number is so afterwards
+            x, y = x[normal], y[normal]
+        np.testing.assert_array_equal(x, y)
+
+
 def test_products_by_the_library() -> None:
     x, y = smelt.full((96, 96), 1e-30), smelt.full((96, 96), 1e-10)
     for flush in (False, True):
@@ -152,6 +193,35 @@ def test_the_mode_of_the_caller_is_as_before(mode: Any, size: int) -> None:
         with pytest.raises(ZeroDivisionError):
             smelt.eval(g(x))
     assert mode() == before
+
+
+def test_handlers_of_signals_have_the_callers_mode(mode: Any) -> None:
+    """And threads that they make, which keep the mode that they begin with."""
+    if entry.check_signals() == 0:
+        pytest.skip("only the module in C gives handlers another mode")
+    before, modes = mode(), []
+
+    def handler(*_: Any) -> None:
+        made = threading.Thread(target=lambda: modes.append(mode() & ~rounding))
+        modes.append(mode() & ~rounding)
+        made.start()
+        made.join()
+        if len(modes) >= 4:  # at the latest the second time it was in the loop
+            raise ZeroDivisionError
+
+    rounding = ENVIRONMENTS[platform.machine()][0]
+    f = smelt.compile(lambda x: smelt.while_loop(lambda y: y[0] < 2, lambda y: y * 0.5 + 0.5, x))
+    smelt.eval(f(smelt.array([2.0, 3.0])))  # it is compiled, so nearly all of what follows is in the loop
+    x = smelt.array([0.25, 3.0])
+    former = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+    try:
+        with override(flush_subnormals=True), pytest.raises(ZeroDivisionError):
+            smelt.eval(f(x))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert modes == [before & ~rounding] * len(modes) and mode() == before
 
 
 def test_loops_that_python_drives() -> None:

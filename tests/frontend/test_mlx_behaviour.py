@@ -213,7 +213,7 @@ def test_products_of_chosen_matrices():
         smelt.gather_mm(smelt.array(a), smelt.array(b), rhs_indices=smelt.array([0.5]))
     with pytest.raises(ValueError, match="needs matrices"):
         smelt.gather_mm(smelt.array([1.0]), smelt.array(b))
-    with pytest.raises(ValueError, match=r"smelt\.gather_mm: a needs as many columns"):
+    with pytest.raises(ValueError, match=r"smelt\.gather_mm: the left matrices need as many columns"):
         smelt.gather_mm(smelt.array(a), smelt.array(a))
     with pytest.raises(ValueError, match=r"smelt\.gather_mm: shapes \(2,\) and \(3,\)"):
         smelt.gather_mm(smelt.array(a), smelt.array(b), smelt.array([0, 1]), smelt.array([0, 1, 2]))

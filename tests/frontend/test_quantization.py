@@ -285,3 +285,18 @@ def test_products_beside_wider_numbers_round_nothing_to_the_dtype_of_the_scales(
         np.array(chosen), np.array(x) @ np.array(wide)[[1, 0]].swapaxes(-1, -2), rtol=1e-5, atol=1e-5
     )
     assert smelt.quantized_matmul(x.astype(kind), words, *factors).dtype is kind
+
+
+def test_errors_of_chosen_products_name_the_function() -> None:
+    packed = smelt.quantize(smelt.ones((3, 32, 64)))
+    x, at = smelt.ones((2, 1, 64)), smelt.array([0, 2])
+    nothing = [part[:0] for part in packed]
+    for call, error, words in (
+        (lambda: smelt.gather_qmm(x[0, 0], *packed, rhs_indices=at), smelt.errors.ShapeError, "needs matrices"),
+        (lambda: smelt.gather_qmm(x[..., :9], *packed, rhs_indices=at), smelt.errors.ShapeError, "as many columns"),
+        (lambda: smelt.gather_qmm(x, *packed, lhs_indices=at / 2), smelt.errors.DTypeError, "lhs_indices must be"),
+        (lambda: smelt.gather_qmm(x, *packed, rhs_indices=at / 2), smelt.errors.DTypeError, "rhs_indices must be"),
+        (lambda: smelt.gather_qmm(x, *nothing, rhs_indices=at), smelt.errors.IndexOutOfRangeError, "no matrices"),
+    ):
+        with pytest.raises(error, match=rf"smelt\.gather_qmm: .*{words}"):
+            call()

@@ -54,7 +54,7 @@ class Runs:
     Attributes:
         product: as it is, one token after the other.
         token: the variable that counts tokens, and how many there are.
-        chosen: the numbers, and where, by which a token chooses.
+        chosen: the numbers, and where, by which a token chooses; columns of tokens differ in nothing else.
     """
 
     product: Product
@@ -63,7 +63,7 @@ class Runs:
 
     @staticmethod
     def of(product: Product) -> Runs | None:
-        """None where columns are not chosen so, or by few."""
+        """None where columns are not chosen so, or by few, or depend on the token in another way."""
         tokens = [v for v in product.batch.variables if v[1] > 1]
         operands = product.lhs, product.rhs
         if len(tokens) != 1 or tokens[0][1] < FEWEST or product.rows.extent > MOST_ROWS:
@@ -71,12 +71,15 @@ class Runs:
         if product.columns.extent < FEWEST_COLUMNS or any(operand.access.guards for operand in operands):
             return None
         name = tokens[0][0]
-        chosen = list(dict.fromkeys(_choices(product)))
+        chosen = [(v, at) for v, at in dict.fromkeys(_choices(product)) if name in names_of(at)]
+        if not chosen or any(names_of(at) != {name} for _, at in chosen):
+            return None
         values, root = {v for v, _ in chosen}, (product.rhs.value, product.rhs.access.place)
-        reads = collect_reads(product.body.ops, [root], stop=values.__contains__)
-        others = [at for v in product.body.arguments if v not in values for at in reads.get(v, ())]
-        depends = any(name in names_of(at) for _, at in chosen)
-        return Runs(product, tokens[0], chosen) if depends and not any(name in names_of(at) for at in others) else None
+        numbers: list[Index] = []  # that columns are computed with, as from the places where they stand
+        reads = collect_reads(product.body.ops, [root], numbers, stop=values.__contains__)
+        read = [(v, at) for v in (*product.body.arguments, *values) for at in reads.get(v, ())]
+        others = [numbers, *(at for v, at in read if (v, at) not in chosen)]
+        return None if any(name in names_of(at) for at in others) else Runs(product, tokens[0], chosen)
 
     def by_parts(self) -> Runs:
         """The same with columns in parts, of which one is made for all tokens before the next."""
