@@ -31,6 +31,8 @@ OF_LU: Worth = (2e6, 2e7)
 OF_INVERSE: Worth = (1e5, 2.5e5)
 OF_QR: Worth = (2e5, 2e6)
 OF_SPECTRUM: Worth = (1e5, 1.5e6)
+#: Elements of a matrix, and of all together, from which on least squares are not by gels.
+OF_REFLECTORS, MOST_OF_GELS = 2500, 30000
 #: The first letters of LAPACK's names.
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -257,6 +259,22 @@ def _is_usual(a: np.ndarray) -> bool:
     return bool(largest == 0 or limits.tiny / limits.eps <= largest <= limits.eps / limits.tiny)
 
 
+def _by_reflectors(lapack: _Lapack, adjoint: bytes, tall: bool, each: Each, found: Each, k: int) -> bool:
+    """What gels makes of the same arrays, without looking for the largest elements, which takes most of its time."""
+    count, least, most = each.matrices.shape
+    one, tau = np.ones(1, each.matrices.dtype), Each(np.empty((count, least), each.matrices.dtype))
+    if not lapack.succeeds("geqrf", most, least, each, most, tau, None):
+        return False
+    rotate = "unmqr" if lapack.is_complex else "ormqr"
+    for step in ("rotate", "solve") if tall else ("solve", "rotate"):
+        turn = adjoint if (step == "rotate") == tall else b"N"
+        if step == "solve":
+            lapack.call("trsm", b"L", b"U", turn, b"N", least, k, one, each, most, found, most)
+        elif not lapack.succeeds(rotate, b"L", turn, most, k, least, each, most, tau, found, most, None):
+            return False
+    return True
+
+
 def least_squares(a: np.ndarray, b: np.ndarray, rtol: float) -> np.ndarray | None:
     """x for which a·x - b is smallest, and of these the shortest, by a QR decomposition.
 
@@ -276,17 +294,13 @@ def least_squares(a: np.ndarray, b: np.ndarray, rtol: float) -> np.ndarray | Non
     x = np.zeros((*lead, k, most), a.dtype)
     x[..., :m] = b.swapaxes(-1, -2)
     each, found = Each(factors.reshape(count, least, most)), Each(x.reshape(count, k, most))
-    tau = Each(np.empty((count, least), a.dtype))
-    if not lapack.succeeds("geqrf", most, least, each, most, tau, None):
-        return None
-    adjoint, rotate = (b"C", "unmqr") if lapack.is_complex else (b"T", "ormqr")
-    one = np.ones(1, a.dtype)
-    for step in ("rotate", "solve") if m >= n else ("solve", "rotate"):
-        turn = adjoint if (step == "rotate") == (m >= n) else b"N"
-        if step == "solve":
-            lapack.call("trsm", b"L", b"U", turn, b"N", least, k, one, each, most, found, most)
-        elif not lapack.succeeds(rotate, b"L", turn, most, k, least, each, most, tau, found, most, None):
+    adjoint = b"C" if lapack.is_complex else b"T"
+    if m * n < OF_REFLECTORS or count * m * n < MOST_OF_GELS:  # one call instead of three
+        job = b"N" if m >= n else adjoint
+        if not lapack.succeeds("gels", job, most, least, k, each, most, found, most, None):
             return None
+    elif not _by_reflectors(lapack, adjoint, m >= n, each, found, k):
+        return None
     triangle = np.tril(factors[..., :least])
     norms, whole = np.linalg.norm(triangle, axis=(-2, -1)), Each(triangle.reshape(count, least, least))
     if not lapack.call("trtri", b"U", b"N", least, whole, least, has_status=True):

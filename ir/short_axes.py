@@ -63,10 +63,16 @@ def by_columns(ufunc: Callable[..., Any], operands: Sequence[Aval], result: Aval
 def _in_rows(ufunc: np.ufunc, *operands: np.ndarray) -> np.ndarray:
     """`ufunc` of operands of which some lie in rows, and others in columns: NumPy takes each element of these from
     another line of memory, a copy in order takes many of each."""
-    in_rows = [x.flags.c_contiguous for x in operands if x.ndim]
-    if any(in_rows) and not all(in_rows):
+    found: np.ndarray
+    for x in operands:
+        if x.size >= LEAST and not x.flags.c_contiguous:
+            break
+    else:  # nothing to put in order, as most often
+        found = ufunc(*operands)
+        return found
+    if any(x.flags.c_contiguous for x in operands if x.ndim):
         operands = tuple([contiguous(x) if _is_turned(x) else x for x in operands])
-    found: np.ndarray = ufunc(*operands)
+    found = ufunc(*operands)
     return found
 
 

@@ -232,3 +232,28 @@ def test_vectors(name: str, dtype: type) -> None:
         close(values, np.linalg.eigvalsh(x))
     for unitary in [] if name == "eig" else [u, vh] if name in ("svd", "wide") else [u]:
         close(unitary @ _adjoint(unitary), np.broadcast_to(np.eye(unitary.shape[-1]), unitary.shape))
+
+
+SIZED: dict[str, Callable[[smelt.array], smelt.array]] = {
+    "qr": lambda x: smelt.linalg.qr(x)[1],
+    "svdvals": smelt.linalg.svdvals,
+    "svd": lambda x: smelt.abs(smelt.linalg.svd(x)[0]),
+    "eigvals": lambda x: smelt.sort(smelt.abs(smelt.linalg.eigvals(x))),
+    "eig": lambda x: smelt.sort(smelt.abs(smelt.linalg.eig(x)[0])),
+    "eigvalsh": smelt.linalg.eigvalsh,
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", SIZED)
+def test_numbers_of_any_size(name: str, dtype: type) -> None:
+    """Sums of squares were zero or infinite."""
+    exponents = np.array([0, -100, -66, 66, 110], np.float32)
+    scale = np.exp2(exponents)[:, None, None]
+    x = _matrices((3, 3), dtype) * scale
+    function = SIZED[name]
+    (wanted,) = flat(function(smelt.array(x[0])))
+    found = run(smelt.to_linalg(function, smelt.array(x)), [x], np.empty((len(x), *wanted.shape), wanted.dtype))
+    if name != "svd":
+        found = found / scale.reshape(-1, *[1] * wanted.ndim)
+    np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), rtol=1e-4, atol=2e-5)

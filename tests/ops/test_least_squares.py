@@ -10,7 +10,7 @@ from smelt.ir import lapack
 pytestmark = pytest.mark.host("about LAPACK")
 
 SHAPES = [((1000, 3), 2), ((3, 1000), 1), ((40, 40), 3), ((5, 2, 30, 7), 2), ((2, 7, 30), 2), ((1, 1), 1), ((50, 1), 1),
-          ((1, 50), 4), ((300, 40), 1)]  # fmt: skip
+          ((1, 50), 4), ((300, 40), 1), ((2, 90, 170), 3)]  # fmt: skip
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -18,6 +18,15 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.
     return (x + 1j * rng.standard_normal(shape) if dtype.startswith("c") else x).astype(dtype)
 
 
+@pytest.fixture(params=["as it pays", "by reflectors", "by gels"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "as it pays":
+        limit = 0 if request.param == "by reflectors" else 1 << 40
+        monkeypatch.setattr(lapack, "OF_REFLECTORS", limit)
+        monkeypatch.setattr(lapack, "MOST_OF_GELS", limit)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape,columns", SHAPES)
 def test_solutions(shape: tuple[int, ...], columns: int, dtype: str) -> None:
@@ -35,6 +44,7 @@ def test_solutions(shape: tuple[int, ...], columns: int, dtype: str) -> None:
     assert (a == given[0]).all() and (b == given[1]).all()
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 def test_what_is_left_to_singular_values(dtype: str) -> None:
     rng = np.random.default_rng(0)

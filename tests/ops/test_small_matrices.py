@@ -214,6 +214,38 @@ def test_what_has_no_factor_is_lapacks() -> None:
         assert small_matrices.cholesky(other) is None
 
 
+#: Functions of matrices, and the power of a factor of the matrix that is one of the result.
+SCALED: dict[str, tuple[Any, float]] = {
+    "eigvalsh": (smelt.linalg.eigvalsh, 1),
+    "eigh": (lambda x: smelt.linalg.eigh(x)[0], 1),
+    "svdvals": (smelt.linalg.svdvals, 1),
+    "svd": (lambda x: smelt.linalg.svd(x)[1], 1),
+    "qr": (lambda x: smelt.linalg.qr(x)[1], 1),
+    "lu": (lambda x: smelt.linalg.lu(x)[2], 1),
+    "cholesky": (smelt.linalg.cholesky, 0.5),
+    "inv": (smelt.linalg.inv, -1),
+    "pinv": (smelt.linalg.pinv, -1),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+@pytest.mark.parametrize("dtype", KINDS)
+def test_numbers_of_any_size(dtype: Any, name: str) -> None:
+    """What is found for a matrix times a power of two, be its squares zero or infinite, is that of the matrix."""
+    function, power = SCALED[name]
+    kind = getattr(smelt, np.dtype(dtype).name)
+    for n in (1, 2, 3, 5, 9, 20):
+        for count in (1, 6, 20):
+            x = rng.standard_normal((count, n, n))
+            x = (x @ x.swapaxes(1, 2) + np.eye(n)).astype(dtype)
+            expected = np.asarray(function(smelt.array(x, dtype=kind)))
+            for exponent in (-110, -80, -66, 66, 100) if dtype == np.float32 else (-900, -600, -340, 340, 900):
+                found = np.asarray(function(smelt.array(np.ldexp(x, exponent), dtype=kind)))
+                found = np.ldexp(found, -int(exponent * power))
+                scale = np.abs(expected).max()
+                np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=300 * np.finfo(dtype).eps)
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
     good = (16, 0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())

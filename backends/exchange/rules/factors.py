@@ -84,6 +84,40 @@ def _or(b: Builder, where: Value, x: Value, other: Value) -> Value:
     return found
 
 
+def by_real(b: Builder, x: Value, divisor: Value, times: bool = False) -> Value:
+    """x / divisor, or x · divisor, for real numbers: parts of complex x each for itself, as products of theirs would be
+    squares of the divisor."""
+    if x.dtype.is_complex:
+        parts = (by_real(b, part, divisor, times) for part in (b.real(x), b.imag(x)))
+        found: Value = b.complex(*parts)
+        return found
+    divisor = b.broadcast_to(divisor, x.shape)
+    return x * divisor if times else b.div(x, divisor)
+
+
+def or_one(b: Builder, size: Value) -> Value:
+    """A size, or 1 for one that divides nothing: 0, infinity and NaN."""
+    one, infinity = (b.full(size.shape, x, size.dtype) for x in (1, math.inf))
+    fits = b.bitwise_and(b.greater(size, b.zeros_like(size)), b.less(size, infinity))
+    found: Value = b.select(fits, size, one)
+    return found
+
+
+def of_size_one(w: Writer, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix over its largest element, and that: squares of what is left are neither all 0 nor infinite."""
+
+    def over(b: Builder, x: Value) -> tuple[Value, Value]:
+        size = or_one(b, b.reduce_max(b.abs(x), axes=(0, 1)))
+        return by_real(b, x, size), size
+
+    found, size = composed(w, over, [x])
+    return found, size
+
+
+def times(w: Writer, x: Tensor, size: Tensor) -> Tensor:
+    return composed(w, lambda b, x, size: by_real(b, x, size, times=True), [x, size])[0]
+
+
 def _size(b: Builder, x: Value) -> Value:
     """|x|², summed."""
     size = b.abs(x)
@@ -182,6 +216,8 @@ def _reflector(b: Builder, i: Value, column: Value, own: Value) -> tuple[Value, 
     is_complex = column.dtype.is_complex
     place, at = _place(b, column, i)
     below = b.select(b.greater(place, at), column, b.zeros_like(column))
+    size = b.maximum(b.abs(own), b.reshape_to(b.reduce_max(b.abs(below), axes=(0, 1)), own.shape))
+    below, own = (by_real(b, x, or_one(b, size)) for x in (below, own))  # squares are neither 0 nor infinite
     real, rest = b.real(own) if is_complex else own, _size(b, below)
     trivial = b.equal(rest, b.zeros_like(rest))
     if is_complex:

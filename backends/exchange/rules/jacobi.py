@@ -13,7 +13,7 @@ from smelt.ir import dtypes
 from smelt.ir.ops.matrices import adjoint, conjugated, hermitian, transposed, where_place
 
 from ..writer import Tensor, Writer
-from .factors import as_many, householder, identity
+from .factors import as_many, householder, identity, of_size_one, times
 from .lapack import phases, turned, without_phases
 from .loops import in_order
 from .table import LOOPS, Call, composed, rule
@@ -184,6 +184,7 @@ def _svd(call: Call) -> Sequence[Tensor]:
     def solved(x: Tensor) -> Sequence[Tensor]:
         if wide:
             (x,) = composed(w, adjoint, [x])
+        x, size = of_size_one(w, x)
         first = [_even(w, x, 1), _even(w, identity(w, small, small, x.dtype), 1)]
         turned_x, v = _until_settled(w, first, rotated, first[0].shape[1])
         turned_x, v = (w.slice(y, (0, 0), (y.shape[0], small)) for y in (turned_x, v))
@@ -193,8 +194,9 @@ def _svd(call: Call) -> Sequence[Tensor]:
             return -b.sqrt(b.reduce_sum(size * size, axes=(0,)))
 
         values, turned_x, v = _ordered(w, composed(w, lengths, [turned_x])[0], [turned_x, v])
+        singular = times(w, -values, size)
         if call.name != "svd":
-            return [-values]
+            return [singular]
         u, r = householder(w, turned_x, max(m, n) if full else small)
 
         def signs(b: Builder, u: Value, r: Value, v: Value) -> tuple[Value, Value]:
@@ -213,7 +215,7 @@ def _svd(call: Call) -> Sequence[Tensor]:
         u, vh = composed(w, signs, [u, r, v])
         if x.dtype.is_complex:
             u, vh = composed(w, without_phases, [u, vh])
-        return [u, -values, vh]
+        return [u, singular, vh]
 
     if call.name == "svd" and not x.aval.size:
         return _identities(call)

@@ -11,7 +11,7 @@ from smelt.ir import dtypes
 from smelt.ir.ops.matrices import adjoint, matmul, upper_part, where_place
 
 from ..writer import Tensor, UntranslatedError, Writer
-from .factors import as_many, column_of, householder, identity, put, row_of
+from .factors import as_many, column_of, householder, identity, of_size_one, put, row_of, times
 from .lapack import phases, turned
 from .table import LOOPS, Call, composed, rule
 
@@ -115,7 +115,14 @@ def schur_form(w: Writer, x: Tensor) -> tuple[Tensor, Tensor]:
 def _schur(call: Call) -> Sequence[Tensor]:
     if not call.x.dtype.is_complex:
         raise UntranslatedError("of real numbers has no translation to linalg; convert the matrix to complex numbers")
-    return as_many(call, lambda x: schur_form(call.writer, x))
+    w = call.writer
+
+    def solved(x: Tensor) -> Sequence[Tensor]:
+        x, size = of_size_one(w, x)
+        t, u = schur_form(w, x)
+        return [times(w, t, size), u]
+
+    return as_many(call, solved)
 
 
 @rule("eig", "eigvals", table=LOOPS)
@@ -132,10 +139,12 @@ def _eig(call: Call) -> Sequence[Tensor]:
         return found
 
     def solved(x: Tensor) -> Sequence[Tensor]:
-        t, u = schur_form(w, w.convert(x, kind))
+        x, largest = of_size_one(w, w.convert(x, kind))
+        t, u = schur_form(w, x)
         (found,) = composed(w, _values, [t])
+        values = times(w, w.reshape(found, (n,)), largest)
         if call.name == "eigvals":
-            return [w.reshape(found, (n,))]
+            return [values]
         (size,) = composed(w, lambda b, t: b.reshape_to(b.reduce_max(b.abs(t), axes=(0, 1)), (1, 1)) * least, [t])
         size = w.binary("stablehlo.maximum", size, float(np.finfo(kind.real.numpy).tiny))
         ones = identity(w, n, n, kind)
@@ -153,7 +162,7 @@ def _eig(call: Call) -> Sequence[Tensor]:
             return [put(w, vectors, x, k, 1)]
 
         (vectors,) = w.loop(n, vector, [w.full(t, 0)])
-        return [w.reshape(found, (n,)), *composed(w, _normal, [u, vectors])]
+        return [values, *composed(w, _normal, [u, vectors])]
 
     return as_many(call, solved)
 

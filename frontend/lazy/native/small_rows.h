@@ -238,22 +238,32 @@ static int NAME(lu)(const REAL *in, REAL *out, REAL *exchanges, REAL *order, Py_
     return 1;
 }
 
+/* Whether sums of squares, beside those of sizes, are not too large or too small: such matrices are LAPACK's, which
+   scales. Squares may be zero where numbers are not. */
+INLINE int NAME(usual)(VECTOR whole, VECTOR sizes)
+{
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        if (sizes[i] != 0 && !(whole[i] < LARGEST && whole[i] > SMALLEST))
+            return 0;
+    return 1;
+}
+
 /* Eigenvalues, ascending, and eigenvectors of what the lower triangles say, by Jacobi's rotations. */
 TARGET
 static int NAME(eigh)(const REAL *in, REAL *values, REAL *vectors, Py_ssize_t n, Py_ssize_t count)
 {
     VECTOR a[MOST * MOST], v[MOST * MOST];
     NAME(load)(a, in, n * n, count);
-    VECTOR whole = a[0] * 0;
+    VECTOR whole = a[0] * 0, sizes = whole;
     for (Py_ssize_t i = 0; i < n; i++)
         for (Py_ssize_t j = 0; j <= i; j++) {
             a[j * n + i] = a[i * n + j];
             v[i * n + j] = v[j * n + i] = whole * 0 + (REAL)(i == j);
             whole += a[i * n + j] * a[i * n + j] * (REAL)(i == j ? 1 : 2);
+            sizes += SIZE(a[i * n + j]);
         }
-    for (Py_ssize_t i = 0; i < LANES; i++) /* squares that are too large or too small are LAPACK's, which scales */
-        if (whole[i] != 0 && !(whole[i] < LARGEST && whole[i] > SMALLEST))
-            return 0;
+    if (!NAME(usual)(whole, sizes))
+        return 0;
     int left = 1;
     for (int sweep = 0; left; sweep++) {
         if (sweep == SWEEPS)
@@ -385,13 +395,11 @@ static int NAME(det)(const REAL *in, REAL *out, Py_ssize_t n, Py_ssize_t count)
 /* The sum of squares; or 0 where LAPACK is to scale numbers that are too large, too small or not finite. */
 INLINE int NAME(squares)(const VECTOR *a, Py_ssize_t size, VECTOR *whole)
 {
-    *whole = a[0] * 0;
+    VECTOR sizes = a[0] * 0;
+    *whole = sizes;
     for (Py_ssize_t i = 0; i < size; i++)
-        *whole += a[i] * a[i];
-    for (Py_ssize_t i = 0; i < LANES; i++)
-        if ((*whole)[i] != 0 && !((*whole)[i] < LARGEST && (*whole)[i] > SMALLEST))
-            return 0;
-    return 1;
+        *whole += a[i] * a[i], sizes += SIZE(a[i]);
+    return NAME(usual)(*whole, sizes);
 }
 
 /* Q (m × k) and R (k × n) with k = min(m, n), by Householder's reflections, with LAPACK's signs. */
