@@ -11,7 +11,7 @@ __all__ = ["set_flush_subnormals"]
 def set_flush_subnormals(flush: bool) -> bool:
     """Let kernels of the CPU take subnormal operands for zero and give zeros for subnormal results; what held before.
 
-    Some processors take a hundred times as long for an operation with a subnormal number, below 1.2e-38 in float32 and
+    Some processors take many times as long for an operation with a subnormal number, below 1.2e-38 in float32 and
     2.2e-308 in float64; values that vanish over many steps, such as cotangents of a long scan, become such numbers.
     It is off at first, or as SMELT_FLUSH_SUBNORMALS says, and holds for all threads of the process and for programs
     that are there already. The threads of the caller keep their own mode: NumPy, functions on the host and LAPACK

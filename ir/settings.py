@@ -40,7 +40,7 @@ SMELT_LIBRARIES      1         0: programs of a GPU are kernels of smelt's own a
 SMELT_TF32           0         1: where a GPU is faster then, operands of float32 products and convolutions are rounded
                                to 11 significant bits (TF32)
 SMELT_FLUSH_SUBNORMALS  0      1: machine code of the cpu backend takes subnormal operands for zero, and its subnormal
-                               results are zeros: some processors take a hundred times as long for them
+                               results are zeros: some processors take many times as long for them
 SMELT_CACHE_DISK_BYTES  1 GiB  bytes of compiled programs on disk at most; the least recently used goes first
 ===================  ========  =======================================================================
 

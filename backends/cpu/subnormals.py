@@ -1,6 +1,6 @@
 """Subnormal numbers as zeros: how machine code is called where SMELT_FLUSH_SUBNORMALS says so.
 
-Some processors take a hundred times as long for an operation with a subnormal number. All have a mode in which
+Some processors take many times as long for an operation with a subnormal number. All have a mode in which
 subnormal operands and results are zeros, which each thread sets for itself, in a register: MXCSR of x86-64, FPCR of
 AArch64. So a team does not call the machine code of a program then, but `flushing`, which sets the mode, calls that,
 and sets the register to what it was. Programs are the same with and without.
