@@ -197,7 +197,11 @@ def as_numbers(attr: str, aval: Aval, kind: str) -> np.ndarray:
     found = evaluate(
         f"func.func @main() -> ({types}) {{\n%c = stablehlo.constant {attr}\n{lines}\nreturn {values} : {types}\n}}"
     )
-    return found[0] if len(found) == 1 else found[0] + 1j * found[1]
+    if len(found) == 1:
+        return found[0]
+    numbers = np.empty(aval.shape, aval.dtype.numpy)
+    numbers.real, numbers.imag = found  # not a sum with 1j, which makes NaN of infinite parts
+    return numbers
 
 
 def to_text(module: Any) -> str:

@@ -36,7 +36,7 @@ from ...library import AttentionGradient
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan, declare_step
 from ..written import build_written
 from .attention_operands import Axes, Form, Lying, tensor
-from .gradient_sides import Leaves, Side, source
+from .gradient_sides import Factors, Leaves, Side, source
 from .library_attention import Logits
 
 #: Bytes of memory that a library may use for a gradient.
@@ -174,38 +174,22 @@ def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     if any(side is None for side in sides):
         return None
     of_queries, of_keys = (side for side in sides if side is not None)
-    if of_queries.operands != of_keys.operands or of_queries.logits != of_keys.logits:
+    ends = _ends(of_queries, of_keys)
+    if ends is None:
         return None
-    queries, keys, cotangent, values = of_queries.operands
-    found = [of_queries.factors(end) for end in of_queries.chain.ends]
-    found += [of_keys.factors(end) for end in of_keys.chain.ends]
-    if any(factors is None for factors in found):
-        return None
-    to_queries, *both = (factors for factors in found if factors is not None)
-    differences = [factors for factors in both if factors.difference is not None]
-    weights = [factors for factors in both if factors.difference is None]
-    if to_queries.difference is None or len(differences) != 1 or len(weights) != 1:
-        return None
-    (to_keys,), (to_values,) = differences, weights
-    if {x.numbers for x in (to_queries, to_keys, to_values)} != {to_queries.numbers}:
-        return None
-    if to_keys.difference != to_queries.difference:
-        return None
+    (queries, keys, cotangent, values), (to_queries, to_keys, to_values) = of_queries.operands, ends
     scale = of_queries.logits.scale * queries.scale * keys.scale
-    same = [
-        (to_queries, keys, scale), (to_keys, queries, scale), (to_values, cotangent, cotangent.scale),
-    ]  # fmt: skip
-    if any(_place(x.other) != _place(of) or not math.isclose(x.scale * x.other.scale, wanted, rel_tol=CLOSE)
-           for x, of, wanted in same):  # fmt: skip
-        return None
-    if values.scale != 1 or cotangent.scale != 1:
+    wanted = [(to_queries, keys, scale), (to_keys, queries, scale), (to_values, cotangent, 1.0)]
+    if values.scale != 1 or cotangent.scale != 1 or not all(_multiplies(*each) for each in wanted):
         return None
     maxima, reciprocals = to_queries.numbers
+    assert to_queries.difference is not None  # see `_ends`
     result = _result(rows, to_queries.difference, cotangent, of_queries)
-    if result is None or maxima.offset != reciprocals.offset or maxima.aval.size != reciprocals.aval.size:
+    if result is None:
         return None
-    ends = [(to_queries, of_queries), (to_keys, of_keys), (to_values, of_keys)]
-    outs = [_Out.of(factors.end, side) for factors, side in ends]
+    if maxima.offset != reciprocals.offset or maxima.aval.size != reciprocals.aval.size:
+        return None
+    outs = [_Out.of(x.end, side) for x, side in zip(ends, (of_queries, of_keys, of_keys))]
     results = tuple(x for x in outs if x is not None)
     if len(results) < len(outs):
         return None
@@ -244,6 +228,31 @@ def _others(
             behind.update(op.results)
             late.append(op)
     return tuple(op for op in found if op not in late), tuple(late)
+
+
+def _ends(of_queries: Side, of_keys: Side) -> tuple[Factors, Factors, Factors] | None:
+    """What gives the cotangents of queries, keys and values; None where both sides do not belong to one gradient."""
+    x, y = of_queries.chain, of_keys.chain
+    if any(a.variables != b.variables for a, b in ((x.batch, y.batch), (x.rows, y.depth), (x.depth, y.rows))):
+        return None
+    if of_queries.operands != of_keys.operands or of_queries.logits != of_keys.logits:
+        return None
+    found = [side.factors(end) for side in (of_queries, of_keys) for end in side.chain.ends]
+    known = [factors for factors in found if factors is not None]
+    if len(known) < len(found) or len({factors.numbers for factors in known}) != 1:
+        return None
+    to_queries, *both = known
+    to_keys, to_values = sorted(both, key=lambda factors: factors.difference is None)
+    differences = {to_queries.difference, to_keys.difference}
+    if to_values.difference is not None or len(differences) != 1 or None in differences:
+        return None
+    return to_queries, to_keys, to_values
+
+
+def _multiplies(factors: Factors, other: Lying, scale: float) -> bool:
+    """Whether weights are multiplied by an array, and by a number."""
+    is_scale = math.isclose(factors.scale * factors.other.scale, scale, rel_tol=CLOSE)
+    return is_scale and (factors.other.value, factors.other.offset) == (other.value, other.offset)
 
 
 def _schedule(function: Function) -> str:
