@@ -153,6 +153,11 @@ def is_fusion(operation: Any) -> bool:
     return "smelt.fusion" in operation.attributes
 
 
+def schedule_of(operation: Any) -> str:
+    """That of a fusion; nothing of other functions."""
+    return str(mlir.ir.StringAttr(operation.attributes["smelt.fusion"]).value) if is_fusion(operation) else ""
+
+
 def is_placed(operation: Any) -> bool:
     """Whether a function is a program of another device, made by `place`."""
     return "smelt.device" in operation.attributes

@@ -71,8 +71,7 @@ class MatrixProduct:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> MatrixProduct:
         """From plain data."""
-        parts: dict[str, Any] = {k: Matrix.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
-        return cls(**parts)
+        return cls(**_with(Matrix, found))
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class Convolution:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Convolution:
         """From plain data."""
-        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
+        parts = _with(Tensor, found)
         parts.update({k: tuple(v) for k, v in found.items() if isinstance(v, (list, tuple))})
         return cls(**parts)
 
@@ -179,8 +178,7 @@ class ScaledAttention:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> ScaledAttention:
         """From plain data."""
-        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
-        return cls(**parts)
+        return cls(**_with(Tensor, found))
 
 
 @dataclass(frozen=True)
@@ -222,8 +220,12 @@ class AttentionGradient:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> AttentionGradient:
         """From plain data."""
-        parts: dict[str, Any] = {k: Tensor.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
-        return cls(**parts)
+        return cls(**_with(Tensor, found))
+
+
+def _with(kind: type[Matrix | Tensor], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a step, of which some are of a kind."""
+    return {k: kind.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
 
 
 @dataclass(frozen=True)

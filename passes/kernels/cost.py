@@ -21,7 +21,7 @@ from smelt.ir.tables import columns
 from smelt.ir.text import line_of
 
 from ..call_graph import callees_first
-from ..rewrite import is_fusion, is_planned
+from ..rewrite import is_planned, schedule_of
 from .plan_buffers import arena_bytes, is_view, offsets_of, origin
 
 #: How often a while loop is taken to run.
@@ -210,7 +210,7 @@ def _steps(
         least, steps = least_bytes((*op.operands, *op.results)), 1
         if op.op.kind == "call":
             body = read[op.attrs["callee"]]
-            kind = mlir.ir.StringAttr(body.mlir.attributes["smelt.fusion"]).value if is_fusion(body.mlir) else "call"
+            kind = schedule_of(body.mlir) or "call"
             name, inside = body.name, body.ops
             if kind == "loop":
                 (loop,) = body.ops

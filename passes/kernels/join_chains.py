@@ -35,7 +35,7 @@ from smelt.ir.dialect import context
 from ..dependence import cone
 from ..extract import extract, inputs_of, name_of, named_location, reassemble
 from ..registry import Pass, register_pass
-from ..rewrite import unplaced_functions
+from ..rewrite import schedule_of, unplaced_functions
 from .analysis import users_of
 from .attention_chains import chain_plan
 
@@ -48,7 +48,7 @@ class JoinChainsPass(Pass):
     def run(self, module: Any, statistics: Counter) -> None:
         chains, rows = dict[str, list[int]](), set[str]()
         for name, operation in functions(module).items():
-            schedule = _schedule(operation)
+            schedule = schedule_of(operation)
             if schedule == "row":
                 rows.add(name)
             elif schedule == "chain":
@@ -60,12 +60,6 @@ class JoinChainsPass(Pass):
             if groups:
                 _join(module, function, groups, made)
                 statistics["joined"] += len(groups)
-
-
-def _schedule(operation: Any) -> str:
-    """That of a fusion; nothing of other functions."""
-    attributes = operation.attributes
-    return mlir.ir.StringAttr(attributes["smelt.fusion"]).value if "smelt.fusion" in attributes else ""
 
 
 def _made_of(body: Function) -> list[int]:

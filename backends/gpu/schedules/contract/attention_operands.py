@@ -13,9 +13,10 @@ from typing import TypeAlias
 from smelt.backends.contraction import Variables, only_moves
 from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Value
+from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize, names_of
 from smelt.ir.ops.arithmetic import Mul
+from smelt.ir.ops.conversion import Convert
 from smelt.passes.kernels.analysis import operand_reads
 from smelt.passes.kernels.attention_masks import constant_of
 
@@ -27,6 +28,14 @@ def number_and(operands: Sequence[Value]) -> tuple[float | None, Value]:
     x, y = operands
     number = constant_of(y)
     return (number, x) if number is not None else (constant_of(x), y)
+
+
+def moved_or_rounded(op: OpView, place: Coordinates) -> tuple[Value, Coordinates] | None:
+    """What an op moves, or rounds or widens, and from where."""
+    if len(op.operands) != 1:
+        return None
+    rounds = isinstance(op.op, Convert) and op.operands[0].dtype.is_float and op.results[0].dtype.is_float
+    return operand_reads(op, place)[0] if rounds or only_moves(op) else None
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from smelt.backends.chains import Chain, ChainEnd, ChainScore
-from smelt.backends.contraction import only_moves
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize
 from smelt.ir.ops.arithmetic import Mul, Sub
 from smelt.ir.ops.compare import Select
-from smelt.ir.ops.conversion import Convert
 from smelt.passes.kernels.analysis import operand_reads
 from smelt.passes.kernels.attention_masks import constant_of, seen_where
 
-from .attention_operands import Lying, lying_of
+from .attention_operands import Lying, lying_of, moved_or_rounded
 from .library_attention import Logits, logits_of
 
 
@@ -152,12 +150,8 @@ class Leaves:
 
 def source(value: Value, place: Coordinates, known: Collection[Value] = ()) -> tuple[Value, Coordinates]:
     """What is moved, rounded and widened to be a value, and from where; as far as to what is known."""
-    while value.owner is not None and value not in known:
-        op = value.owner
-        is_rounded = isinstance(op.op, Convert) and op.operands[0].dtype.is_float and op.results[0].dtype.is_float
-        if not is_rounded and not only_moves(op):
-            break
-        [(value, place)] = operand_reads(op, place)
+    while value.owner is not None and value not in known and (onwards := moved_or_rounded(value.owner, place)):
+        value, place = onwards
     return value, place
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from smelt.backends.attention import Attention
-from smelt.backends.contraction import only_moves
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
@@ -21,9 +20,8 @@ from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Coordinates, Index, linearize
 from smelt.ir.ops.arithmetic import Add, Mul
 from smelt.ir.ops.compare import Select
-from smelt.ir.ops.conversion import Convert
 from smelt.passes.dependence import cone
-from smelt.passes.kernels.analysis import collect_reads, operand_reads
+from smelt.passes.kernels.analysis import collect_reads
 from smelt.passes.kernels.attention_masks import HIDES, constant_of, hides, is_made_of, sees_something
 from smelt.passes.rewrite import replay
 
@@ -31,7 +29,7 @@ from ...kernel import GpuModule
 from ...library import ScaledAttention
 from ..schedule import ScheduledKernel, Scratch, ScratchPlan
 from ..written import build_written
-from .attention_operands import Axes, Lying, lying_of, number_and, tensor
+from .attention_operands import Axes, Lying, lying_of, moved_or_rounded, number_and, tensor
 from .beside import Epilogue, Lay, Step, Way, steps_of
 from .library import targets
 
@@ -157,7 +155,7 @@ def logits_of(scores: Value, value: Value, place: Coordinates, key: Atom) -> Log
         op = value.owner
         if op is None:
             return None
-        hidden, onwards = hides(op, place), _moved(op, place)
+        hidden, onwards = hides(op, place), moved_or_rounded(op, place)
         if hidden is not None and hidden[0].bounds:
             seen, value, least = hidden
             is_one = seen.is_all and len(seen.bounds) == 1 and sees_something(seen.bounds, key)
@@ -219,19 +217,11 @@ def _of_mask(b: Builder, mask: Value, shows: bool) -> Value:
 def _source(value: Value, place: Coordinates) -> tuple[Value, Coordinates]:
     """The value whose elements these are, perhaps narrower ones elsewhere, and the place of the element."""
     while value.owner is not None:
-        onwards = _moved(value.owner, place)
+        onwards = moved_or_rounded(value.owner, place)
         if onwards is None or onwards[0].aval.size > value.aval.size or onwards[0].dtype.size > value.dtype.size:
             break
         value, place = onwards
     return value, place
-
-
-def _moved(op: OpView, place: Coordinates) -> tuple[Value, Coordinates] | None:
-    """What an op moves, or rounds or widens, and from where."""
-    if len(op.operands) != 1:
-        return None
-    rounds = isinstance(op.op, Convert) and op.operands[0].dtype.is_float and op.results[0].dtype.is_float
-    return operand_reads(op, place)[0] if rounds or only_moves(op) else None
 
 
 # The step

@@ -29,7 +29,7 @@ from smelt.ir.ops.reduce import ReduceSum
 from smelt.passes.dependence import cone
 from smelt.passes.extract import inputs_of
 from smelt.passes.kernels.analysis import plain_variable, reduced_axes
-from smelt.passes.rewrite import replay
+from smelt.passes.rewrite import replay, schedule_of
 
 from ...kernel import GpuModule
 from ...library import AttentionGradient
@@ -165,7 +165,7 @@ class LibraryGradient:
 
 def _gradient(calls: Sequence[Call]) -> LibraryGradient | None:
     """What a body of calls computes; None where that is no gradient of attention that a library knows."""
-    chains = [(op, analyse_chain(callee)) for op, callee in calls if _schedule(callee) == "chain"]
+    chains = [(op, analyse_chain(callee)) for op, callee in calls if schedule_of(callee.mlir) == "chain"]
     rows = {v: (op, callee, i) for op, callee in calls for i, v in enumerate(op.results)}
     by_ends = {len(chain.ends): (op, chain) for op, chain in chains}
     if len(chains) != 2 or set(by_ends) != {1, 2}:
@@ -252,14 +252,11 @@ def _ends(of_queries: Side, of_keys: Side) -> tuple[Factors, Factors, Factors] |
 def _multiplies(factors: Factors, other: Lying, scale: float) -> bool:
     """Whether weights are multiplied by an array, and by a number."""
     is_scale = math.isclose(factors.scale * factors.other.scale, scale, rel_tol=CLOSE)
-    return is_scale and (factors.other.value, factors.other.offset) == (other.value, other.offset)
-
-
-def _schedule(function: Function) -> str:
-    return str(function.mlir.attributes["smelt.fusion"]).strip('"')
+    return is_scale and _place(factors.other) == _place(other)
 
 
 def _place(x: Lying) -> tuple[Value, Index]:
+    """Where it lies, whatever it is multiplied by."""
     return x.value, x.offset
 
 
