@@ -98,18 +98,27 @@ def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, _Known | None]:
         return False, None  # a plan's calls are not seen one by one
     if tier == "ops" or (found.work < settings.small_work and not tight):
         return _ran(found), None
-    if tight or tier != "auto" or not device.is_host:
-        return False, None  # NumPy would not notice that memory runs out; what lies where is looked at first
+    if tight or tier != "auto":
+        return False, None  # NumPy would not notice that memory runs out
     if len(found) > MAX_NODES:
-        return found.seconds < NODE * len(found) and _ran(found), None
+        return device.is_host and found.seconds < NODE * len(found) and _ran(found), None
     key = found.key()
     known = _known.get_or_make((key, device.name), lambda: _Known(key))
+    if not (device.is_host or known.stays_on_host(found, device)):
+        return False, known
     if known.bound is not None and _ran_by_program(found, known.bound):
         return True, known
     as_it_is = known.rests(found) and (  # which finds out about pieces
         known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
     )
-    return as_it_is and _ran(found, known.structure), known
+    if not as_it_is:
+        return False, known
+    if known.met is None:
+        return _ran(found, known.structure), known
+    start = time.thread_time()
+    ran = _ran(found, known.structure)
+    known.met.took(time.thread_time() - start)
+    return ran, known
 
 
 def _ran(found: Plan, structure: tiers.Structure | None = None) -> bool:
@@ -157,9 +166,11 @@ class _Known:
         is_shared: whether it is.
         ops: how many there are to compile, once that matters.
         in_small_pieces: whether no part of it ever becomes a program; see `_in_small_pieces`.
+        met: what is known of graphs with the same ops, on a device whose memory is its own.
+        is_portable: whether they may run on the host in its place.
     """
 
-    __slots__ = ("bound", "in_small_pieces", "is_shared", "key", "ops", "structure")
+    __slots__ = ("bound", "in_small_pieces", "is_portable", "is_shared", "key", "met", "ops", "structure")
 
     def __init__(self, key: Any) -> None:
         self.key = key
@@ -168,6 +179,16 @@ class _Known:
         self.is_shared = False
         self.ops: int | None = None
         self.in_small_pieces = False
+        self.met: Met | None = None
+        self.is_portable = True
+
+    def stays_on_host(self, found: Plan, device: Device) -> bool:
+        """Whether a plan runs on the host in place of a device whose memory is its own; see `changing`."""
+        order = found.order()
+        if self.met is None:
+            self.met, self.is_portable = locks.loaded(_CHANGING).met(order), tiers.is_portable(order)
+        near = self.is_portable and not self.met.is_on_device and tiers.are_near(_operands(order))
+        return near and not self.met.moves(device, found.ops, found.work, found.seconds)
 
     def rests(self, found: Plan) -> bool:
         """Whether nothing is to be done about a program this time."""
@@ -194,6 +215,12 @@ class _Known:
         if not self.is_shared:
             structure.adds(self.structure)
             self.structure, self.is_shared = structure, True
+
+
+def _operands(order: Sequence[Node]) -> list[Buffer]:
+    """What nodes read that has values."""
+    leaves = dict.fromkeys(ref for node in order for ref in node.inputs)
+    return [node.values[i] for node, i in leaves if node.values is not None]
 
 
 _known = LruCache(weigh=lambda known: 2_000)
@@ -432,7 +459,7 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     met: Met | None = None
     if tier in ("auto", "strided") and not device.is_host:
         met = locks.loaded(_CHANGING).met(order)
-        if met.is_on_device or not tiers.may_come_to_host(order) or met.moves(order, device):
+        if met.is_on_device or not tiers.may_come_to_host(order) or _moves(met, order, device):
             if not _ran_on_device(order, keep, device, met):
                 met.may_have_program = True
                 _run_program(order, keep, device)
@@ -441,6 +468,10 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     _run_here(request, order, keep, device, tier, work(order) < settings.small_work, loops)
     if met is not None:
         met.took(time.thread_time() - start)
+
+
+def _moves(met: Met, order: Sequence[Node], device: Device) -> bool:
+    return met.moves(device, tiers.count(order), work(order), tiers.op_by_op_seconds(order))
 
 
 def _run_here(

@@ -21,7 +21,6 @@ from smelt.runtime.compile import is_loaded
 from ..graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from . import device_plan, direct, tiers
 from .device_plan import DevicePlan
-from .work import work
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
 #: kernels of a plan, several at once; and before any was, to load the compiler besides.
@@ -54,11 +53,16 @@ class Met:
         self.least = min(self.least, seconds)
         self.spent += seconds
 
-    def moves(self, order: Sequence[Node], device: Device) -> bool:
-        """Whether they had better run on the device from now on. `order`: one of them."""
-        expected = self.least if self.spent else tiers.op_by_op_seconds(order)
+    def moves(self, device: Device, ops: int, work: float, seconds: float) -> bool:
+        """Whether they had better run on the device from now on.
+
+        Args:
+            ops, work, seconds: how many ops one of them has, and what it takes op by op, in element operations and by
+                NumPy.
+        """
+        expected = self.least if self.spent else seconds
         taken, limit = self.spent + expected, PATIENCE if is_loaded(device) else FIRST
-        if taken < min(READY, limit) or expected < OP * tiers.count(order) or work(order) < settings.small_work:
+        if taken < min(READY, limit) or expected < OP * ops or work < settings.small_work:
             return self.is_on_device
         if taken >= limit:
             self.is_on_device = True
@@ -78,6 +82,7 @@ class Timed:
     def __init__(self, plan: DevicePlan | None, device: Device):
         self._plan, self._device = plan, device
         self.spent, self._began = 0.0, float("inf")
+        self._count: int | None = None
 
     @property
     def nbytes(self) -> int:
@@ -91,7 +96,11 @@ class Timed:
         if settings.tier == "strided" or not self.spent:
             return True
         seconds, device = tiers.cost.seconds, self._device
-        return self.spent < seconds(0, device) or self.spent < seconds(count(), device)
+        if self.spent < seconds(0, device):
+            return True
+        if self._count is None:
+            self._count = count()
+        return self.spent < seconds(self._count, device)
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """Raises OutOfMemoryError: a program, which plans its memory, may need less."""
