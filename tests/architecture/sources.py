@@ -26,8 +26,8 @@ def module_name(path: Path) -> str:
     return ".".join(["smelt", *parts])
 
 
-def repository_files() -> list[Path]:
-    """Files that git tracks or would track; none outside a clone."""
+def repository_paths() -> list[Path]:
+    """Files and links that git tracks or would track; none outside a clone."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
@@ -35,5 +35,9 @@ def repository_files() -> list[Path]:
         )  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
         return []
-    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
-    return sorted(path for path in paths if path.is_file())
+    return sorted(ROOT / name for name in listed.stdout.split("\0") if name)
+
+
+def repository_files() -> list[Path]:
+    """Those of `repository_paths` that are there, and files."""
+    return [path for path in repository_paths() if path.is_file()]

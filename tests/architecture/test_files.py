@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .sources import ROOMS, ROOT, python_files, repository_files
+from .sources import ROOMS, ROOT, python_files, repository_files, repository_paths
 
 MAX_LINES = 600
 
@@ -33,6 +33,11 @@ def test_files_are_short() -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     long = {name: n for name, n in lines.items() if n > MAX_LINES}
     assert not long, f"split them: {long}"
+
+
+def test_nothing_is_a_link() -> None:
+    """One that leads out of the repository takes the place of what a clone has there, of an environment, say."""
+    assert not [str(path.relative_to(ROOT)) for path in repository_paths() if path.is_symlink()]
 
 
 def test_no_file_names_a_registry_or_a_place_on_somebodys_machine() -> None:
