@@ -6,8 +6,8 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from smelt.ir.errors import (
 )
 from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
-from smelt.runtime import Buffer, Device, LruCache, default_device
+from smelt.runtime import Buffer, Device, default_device
 from smelt.runtime.device import host_of
 
 from .calls import run_call
@@ -33,6 +33,7 @@ from .core import COMPILED, LEAF, topological
 from .execution import direct, tiers
 from .execution.bound import BoundProgram, bound_program
 from .execution.kin import kin_of
+from .execution.known import MAX_NODES, Known, ends, known_of
 from .execution.results import as_buffer
 from .execution.rolled import Rolled
 from .execution.steps import Plan, plan, walking
@@ -52,10 +53,6 @@ from .silent import silently
 if TYPE_CHECKING:
 
     from .execution.changing import Met, Timed
-
-#: Graphs are compiled in pieces of at most this many nodes, so that a long chain compiles in
-#: bounded time and its repeated pieces share an executable.
-MAX_NODES = 1000
 
 #: Seconds that it takes to find a program of a long graph, for each node: op by op most small ones take less.
 NODE = 15e-6
@@ -86,7 +83,7 @@ def evaluate(refs: Sequence[Ref]) -> None:
     _evaluate(_Request(refs, known, tight))
 
 
-def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, _Known | None]:
+def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, Known | None]:
     """Run a plan as it stands, op by op, where that is the quickest way; and what is known of its structure.
 
     Args:
@@ -102,8 +99,7 @@ def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, _Known | None]:
         return False, None  # NumPy would not notice that memory runs out
     if len(found) > MAX_NODES:
         return device.is_host and found.seconds < NODE * len(found) and _ran(found), None
-    key = found.key()
-    known = _known.get_or_make((key, device.name), lambda: _Known(key))
+    known = known_of(found, device)
     if not (device.is_host or known.stays_on_host(found, device)):
         return False, known
     if known.bound is not None and _ran_by_program(found, known.bound):
@@ -156,76 +152,6 @@ def _ran_by_program(found: Plan, bound: BoundProgram) -> bool:
     return True
 
 
-class _Known:
-    """What is known of plans of one structure.
-
-    Attributes:
-        key: theirs.
-        bound: their program, when it is taken in any case.
-        structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
-        is_shared: whether it is.
-        ops: how many there are to compile, once that matters.
-        in_small_pieces: whether no part of it ever becomes a program; see `_in_small_pieces`.
-        met: what is known of graphs with the same ops, on a device whose memory is its own.
-        is_portable: whether they may run on the host in its place.
-    """
-
-    __slots__ = ("bound", "in_small_pieces", "is_portable", "is_shared", "key", "met", "ops", "structure")
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-        self.bound: BoundProgram | None = None
-        self.structure = tiers.Structure()
-        self.is_shared = False
-        self.ops: int | None = None
-        self.in_small_pieces = False
-        self.met: Met | None = None
-        self.is_portable = True
-
-    def stays_on_host(self, found: Plan, device: Device) -> bool:
-        """Whether a plan runs on the host in place of a device whose memory is its own; see `changing`."""
-        order = found.order()
-        if self.met is None:
-            self.met, self.is_portable = locks.loaded(_CHANGING).met(order), tiers.is_portable(order)
-        near = self.is_portable and not self.met.is_on_device and tiers.are_near(_operands(order))
-        return near and not self.met.moves(device, found.ops, found.work, found.seconds)
-
-    def rests(self, found: Plan) -> bool:
-        """Whether nothing is to be done about a program this time."""
-        if self.structure.rests(1, found.seconds):  # the least that there can be to compile
-            return True
-        if self.ops is None:
-            order = found.order()
-            self.in_small_pieces = _in_small_pieces(order)
-            if self.in_small_pieces:
-                self.ops = 0
-            elif self.structure.rests(tiers.fewest(order), found.seconds):
-                return True
-            else:
-                loops = rolled_subgraph(order, found.kept())
-                if loops.kin is not None:
-                    self.structure.joins(loops.kin)
-                self.ops = tiers.ops_to_compile(loops.body, loops.kin)
-                if loops.structure is not None:
-                    self.structure.counts(order, self.ops, found.seconds)
-        return self.in_small_pieces or self.structure.rests(self.ops, found.seconds)
-
-    def share(self, structure: tiers.Structure) -> None:
-        """Take what is known of graphs, and add what is known here."""
-        if not self.is_shared:
-            structure.adds(self.structure)
-            self.structure, self.is_shared = structure, True
-
-
-def _operands(order: Sequence[Node]) -> list[Buffer]:
-    """What nodes read that has values."""
-    leaves = dict.fromkeys(ref for node in order for ref in node.inputs)
-    return [node.values[i] for node, i in leaves if node.values is not None]
-
-
-_known = LruCache(weigh=lambda known: 2_000)
-
-
 class _Request(NamedTuple):
     """What is to be evaluated.
 
@@ -235,7 +161,7 @@ class _Request(NamedTuple):
     """
 
     refs: list[Ref]
-    known: _Known | None
+    known: Known | None
     tight: bool
 
 
@@ -360,7 +286,7 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
     held.clear()
     piecewise = request._replace(known=None)
     start = 0
-    for end in _ends(order):
+    for end in ends(order):
         piece = order[start:end]
         if done := [node for node in piece if node.values is not None]:  # what ran before needed them, and others
             _settle(done)
@@ -377,33 +303,6 @@ def _evaluate_nodes(request: _Request, order: list[Node], held: set[Node]) -> No
         order[start:end] = [None] * (end - start)  # type: ignore[list-item]
         piece.clear()
         start = end
-
-
-def _ends(order: Sequence[Node]) -> Iterator[int]:
-    """Where the pieces end that are run one after the other: calls of compiled functions by themselves, what only
-    names their results by itself, too."""
-    start, end = 0, len(order)
-    kinds = [node.op if node.op is COMPILED or node.op is ALIAS else None for node in order]
-    for i in range(1, end + 1):
-        if i == end or i - start == MAX_NODES or kinds[i] is not kinds[i - 1] or kinds[i] is COMPILED:
-            yield i
-            start = i
-
-
-def _in_small_pieces(order: Sequence[Node]) -> bool:
-    """Whether all is done by libraries, which a program would call, too; or there are calls of compiled functions, and
-    each piece between them is run op by op in any case."""
-    if all(node.op.kind == "library" for node in order):
-        return True
-    if not any(node.op is COMPILED for node in order):
-        return False
-    start = 0
-    for end in _ends(order):
-        piece = order[start:end]
-        if piece[0].op is not COMPILED and work(piece) >= settings.small_work:
-            return False
-        start = end
-    return True
 
 
 def _call(node: Node) -> None:
@@ -488,7 +387,7 @@ def _run_here(
 
 
 def _run_tiered(
-    order: list[Node], keep: Sequence[Node], device: Device, known: _Known | None, loops: Rolled | None
+    order: list[Node], keep: Sequence[Node], device: Device, known: Known | None, loops: Rolled | None
 ) -> None:
     """Run a piece op by op, until its program pays."""
     graph = subgraph_of(order, keep, device, False, loops)

@@ -18,7 +18,7 @@ from smelt.ir.op import HostCall
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import override, settings
 from smelt.lazy import core, evaluate
-from smelt.lazy.execution import direct, tiers
+from smelt.lazy.execution import direct, known, tiers
 from smelt.lazy.execution.steps import Plan, plan
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -115,7 +115,7 @@ def test_graphs_in_small_pieces_stay_plans(small_work: int, apart: int, monkeypa
     half = smelt.compile(lambda x: x * 0.5)
     x = smelt.array(np.arange(64, dtype=np.float32))
     smelt.eval(half(x + 1.0))
-    evaluate._known.clear()
+    known.remembered.clear()
     evaluated: list[Any] = []
     run = evaluate._evaluate
     monkeypatch.setattr(evaluate, "_evaluate", lambda request: (evaluated.append(request), run(request)))

@@ -16,7 +16,7 @@ from smelt.ir.errors import OutOfMemoryError, SmeltError
 from smelt.ir.settings import override, settings
 from smelt.lazy import evaluate
 from smelt.lazy.evaluate import executables
-from smelt.lazy.execution import tiers
+from smelt.lazy.execution import known, tiers
 from smelt.lazy.execution.bound import BoundProgram
 from smelt.lazy.execution.rolled import LEAST
 from smelt.lazy.execution.steps import plan
@@ -29,7 +29,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BoundProgram]]:
     """Programs are made at once, in place; those that plans ran by, one a run."""
     executables.clear()
     tiers.structures.clear()
-    evaluate._known.clear()
+    known.remembered.clear()
     settings.small_work = 0
     for name in ("seconds", "in_place"):
         monkeypatch.setattr(tiers.CompileCost, name, lambda *args: 0.0)
@@ -47,7 +47,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BoundProgram]]:
     with override(tier="auto"):
         yield found
     tiers.structures.clear()
-    evaluate._known.clear()
+    known.remembered.clear()
 
 
 def given(*shape: int) -> smelt.array:

@@ -19,7 +19,7 @@ from smelt.ir.errors import SmeltError
 from smelt.ir.settings import override, settings
 from smelt.lazy import evaluate
 from smelt.lazy.evaluate import executables
-from smelt.lazy.execution import direct, families, strided, subgraphs, tiered, tiers
+from smelt.lazy.execution import direct, families, known, strided, subgraphs, tiered, tiers
 from smelt.lazy.execution.programs import program_of
 from smelt.lazy.graph import topological
 
@@ -30,7 +30,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     executables.clear()
     tiers.structures.clear()
     strided.kernels.clear()
-    evaluate._known.clear()
+    known.remembered.clear()
     monkeypatch.setattr(tiers, "cost", tiers.CompileCost())
     settings.small_work = 0
     yield
@@ -303,7 +303,7 @@ def test_repetitions_cost_a_compile_little() -> None:
 def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1e-3)
     compiled_after(3)
-    evaluate._known.clear()  # plans have another key then: nothing is known of one
+    known.remembered.clear()  # plans have another key then: nothing is known of one
     with smelt.explain() as explained:
         assert compiled_after(3) == [True] * 3
     assert not explained.compiles

@@ -20,7 +20,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
 from smelt.lazy import arrays, evaluate
-from smelt.lazy.execution import changing, device_plan, fragments, strided, tiers
+from smelt.lazy.execution import changing, device_plan, fragments, known, strided, tiers
 from smelt.runtime import warming
 from smelt.transforms import versions
 
@@ -55,7 +55,7 @@ def _forget() -> None:
     """Programs and memory of another driver, in which numbers that are remembered lie, too."""
     warming.settle()
     for cache in (
-        evaluate.executables, evaluate._known, tiers.structures, arrays._scalar_buffers, strided.kernels,
+        evaluate.executables, known.remembered, tiers.structures, arrays._scalar_buffers, strided.kernels,
         changing._plans, device_plan._single, fragments.fragments, fragments.constants, changing._met, versions._shared,
     ):  # fmt: skip
         cache.clear()

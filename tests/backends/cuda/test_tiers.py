@@ -13,7 +13,7 @@ from smelt.backends.cuda import driver
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
-from smelt.lazy.execution import changing, direct, tiers
+from smelt.lazy.execution import changing, tiers
 from smelt.runtime import warming
 
 from .fake_driver import FakeDriver
