@@ -452,7 +452,12 @@ class KernelModule:
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
         results: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
-        """An empty ``func.func``; its entry block."""
+        """An empty ``func.func``; its entry block.
+
+        Args:
+            internal: whether only other functions call it. Else the engine makes a form of it that takes one table of
+                pointers, which is all that is called: this one is needed no more once it stands in there.
+        """
         ir, ctx = mlir.ir, context()
         attrs: dict[str, Any] = {
             "sym_name": ir.StringAttr.get(name, ctx),
@@ -464,7 +469,7 @@ class KernelModule:
             attrs["arg_attrs"] = ir.ArrayAttr.get([unit if i in noalias else none for i in range(len(types))], ctx)
         if internal:
             attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)
-            attrs["llvm.linkage"] = _internal()
+        attrs["llvm.linkage"] = _linkage("internal" if internal else "linkonce_odr")
         place = ir.InsertionPoint(self.body)
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
         self.parameters[name] = types
@@ -544,5 +549,5 @@ def _without_extents(text: str) -> str:
 
 
 @functools.cache
-def _internal() -> Any:
-    return mlir.plain_attribute("#llvm.linkage<internal>", context())
+def _linkage(kind: str) -> Any:
+    return mlir.plain_attribute(f"#llvm.linkage<{kind}>", context())
