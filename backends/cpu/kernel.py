@@ -24,7 +24,7 @@ from smelt.passes.rewrite import is_fusion
 
 from . import alike, checks
 from .checks import Site
-from .hasty import is_small, leave_rolled, leave_scalar
+from .hasty import is_small, is_tiny, leave_rolled, leave_scalar
 from .tangled import is_tangled
 from .unrounded import is_read, is_unrounded
 from .vectors import VectorKernel
@@ -52,6 +52,8 @@ class CpuKernel(VectorKernel):
         super().__init__(module, entry, location, body)
         #: whether it does not matter how fast it is
         self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        #: whether there is one way for all of its elements, also where another is quicker for usual ones
+        self.tiny = self.hasty and body is not None and is_tiny(body)
         self._in_order = False  #: see `in_order`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
