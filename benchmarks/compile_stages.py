@@ -41,14 +41,24 @@ def gelu() -> Made:
     return lambda x: x * (1 + smelt.erf(x * math.sqrt(0.5))) / 2, [_normal(1000, 100)]
 
 
-def softmax() -> Made:
+def exp(*shape: int) -> Made:
+    """Exponentials of an array, of 3×4 elements if no shape is given."""
+    return smelt.exp, [_normal(*(shape or (3, 4)))]
+
+
+def lgamma(*shape: int) -> Made:
+    """Logarithms of Γ of an array, of 3×4 elements if no shape is given."""
+    return smelt.lgamma, [_normal(*(shape or (3, 4)))]
+
+
+def softmax(rows: int = 256, columns: int = 100) -> Made:
     """Softmax of rows from primitives: one kernel."""
 
     def f(x: Any) -> Any:
         e = smelt.exp(x - smelt.max(x, axis=-1, keepdims=True))
         return e / smelt.sum(e, axis=-1, keepdims=True)
 
-    return f, [_normal(256, 100)]
+    return f, [_normal(rows, columns)]
 
 
 def attention(batch: int = 4, heads: int = 4, length: int = 48, width: int = 32) -> Made:
@@ -184,7 +194,7 @@ def outputs(count: int) -> Made:
 
 
 PROGRAMS: dict[str, Callable[..., Made]] = {
-    "gelu": gelu, "softmax": softmax, "attention": attention, "mlp-step": mlp_step,
+    "gelu": gelu, "exp": exp, "lgamma": lgamma, "softmax": softmax, "attention": attention, "mlp-step": mlp_step,
     "transformer-step": transformer_step, "ops": ops, "elementwise": elementwise, "outputs": outputs,
 }  # fmt: skip
 

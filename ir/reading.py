@@ -66,7 +66,8 @@ class Function:
         self.ops: list[OpView] = []
         self.returns: list[Value] = []
         self.addresses: dict[int, OpView] | None = None  #: `ops` by where they lie in memory; see `Value.users`
-        self.derived: dict[Any, Any] = {}  #: what backends, who change nothing any more, have worked out of it
+        #: What has been worked out of it as it is: by backends, who change nothing any more, or until it is changed.
+        self.derived: dict[Any, Any] = {}
         self.scope.function = weakref.ref(self)
 
     @property

@@ -12,7 +12,8 @@ from smelt.ir.builder import Builder, Function, OpView, Value, functions, is_mix
 from smelt.ir.control import HELPERS
 from smelt.ir.errors import IRError, SmeltError, at_user_line, shown
 from smelt.ir.op import registry as ops
-from smelt.ir.scopes import place
+from smelt.ir.reading import kept_function
+from smelt.ir.scopes import keep, place
 from smelt.ir.values import full_name
 
 #: A rule of a rebuild: the builder, the old op, its operands in the new function → the results.
@@ -222,9 +223,25 @@ def transforms_left(module: Any) -> bool:
 
 def mentions(module: Any, *names: str) -> bool:
     """Whether any function contains an op of one of these full names. Cheap: nothing is decoded."""
-    return any(contains(function, *names) for function in functions(module).values())
+    keep(module)
+    for item in module.body.operations:
+        operation = item.operation
+        if operation.name == "func.func" and contains(operation, *names):
+            return True
+    return False
 
 
 def contains(function: Any, *names: str) -> bool:
     """Whether a function contains an op of one of these full names."""
-    return any(item.operation.name in names for block in function.regions[0].blocks for item in block.operations)
+    kept = kept_function(function)
+    if kept is None:
+        return not _names_in(function).isdisjoint(names)
+    found = kept.derived.get(_names_in)
+    if found is None:
+        found = kept.derived[_names_in] = _names_in(function)
+    return not found.isdisjoint(names)
+
+
+def _names_in(function: Any) -> frozenset[str]:
+    """The full names of the ops of a function, but not of what is inside of these."""
+    return frozenset([item.operation.name for block in function.regions[0].blocks for item in block.operations])

@@ -15,6 +15,9 @@ from smelt.ir.dialect import context
 
 #: Elements that the ops of a small kernel compute and read, all together: a few microseconds.
 SMALL = 32 * 1024
+#: Elements of each array of a tiny kernel: it runs in less time than it takes to be called, however its elements are
+#: computed.
+TINY = 64
 #: Elements in a vector: shorter loops have none.
 LANES = 16
 
@@ -22,6 +25,11 @@ LANES = 16
 def is_small(body: Function) -> bool:
     """Whether a kernel does so little that it does not matter how fast."""
     return sum(max(v.aval.size for v in (*op.operands, *op.results)) for op in body.ops) <= SMALL
+
+
+def is_tiny(body: Function) -> bool:
+    """Whether a small kernel has so few elements that a quicker way for some of them is only more to compile."""
+    return all(v.aval.size <= TINY for op in body.ops for v in (*op.operands, *op.results))
 
 
 def leave_rolled(loop: Any) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from smelt.ir import mlir
 from smelt.ir.dialect import context
 
+from . import processor
+
 TO_LLVM = (
     "convert-complex-to-standard,convert-vector-to-llvm,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
     "convert-math-to-llvm,arith-expand{include-bf16=1},convert-complex-to-llvm,finalize-memref-to-llvm,"
@@ -28,9 +30,14 @@ TO_LLVM_REAL = (
 )
 
 
-#: Attributes of LLVM functions: all of a vector register, also where it is very wide. Kernels are not
-#: inlined, so that their code (and the order of its sums) does not depend on what stands around them.
-HINTS = '[["prefer-vector-width", "512"], "noinline"]'
+#: Attributes of LLVM functions. Kernels are not inlined, so that their code (and the order of its sums) does not depend
+#: on what stands around them.
+HINTS = '["noinline"]'
+#: The same with all of a vector register, also where it is very wide. LLVM describes the processor once more for
+#: functions that say so, which takes a twentieth of the compile of a small kernel: those do that need it.
+WIDE_HINTS = '[["prefer-vector-width", "512"], "noinline"]'
+#: Of what is called from outside: it is compiled as part of the form that takes one table of pointers, and not twice.
+ENTRY_HINTS = '["alwaysinline"]'
 
 
 @functools.cache
@@ -42,11 +49,13 @@ def _manager(pipeline: str) -> Any:
 
 def lower(module: Any, has_complex: bool) -> None:
     """Kernel IR to the LLVM dialect, in place."""
-    hints = mlir.ir.Attribute.parse(HINTS, context())
+    hints = mlir.ir.Attribute.parse(HINTS if processor.is_wide_unasked() else WIDE_HINTS, context())
+    entry = mlir.ir.Attribute.parse(ENTRY_HINTS, context())
     for item in module.body.operations:
         operation = item.operation
         if operation.name == "func.func" and operation.regions[0].blocks:
-            operation.attributes["llvm.passthrough"] = hints
+            is_entry = "sym_visibility" not in operation.attributes
+            operation.attributes["llvm.passthrough"] = entry if is_entry else hints
     _manager(TO_LLVM if has_complex else TO_LLVM_REAL).run(module.operation)
 
 

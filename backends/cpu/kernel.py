@@ -24,7 +24,7 @@ from smelt.passes.rewrite import is_fusion
 
 from . import alike, checks
 from .checks import Site
-from .hasty import is_small, leave_rolled, leave_scalar
+from .hasty import is_small, is_tiny, leave_rolled, leave_scalar
 from .tangled import is_tangled
 from .unrounded import is_read, is_unrounded
 from .vectors import VectorKernel
@@ -52,6 +52,8 @@ class CpuKernel(VectorKernel):
         super().__init__(module, entry, location, body)
         #: whether it does not matter how fast it is
         self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
+        #: whether there is one way for all of its elements, also where another is quicker for usual ones
+        self.tiny = self.hasty and body is not None and is_tiny(body)
         self._in_order = False  #: see `in_order`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
@@ -452,7 +454,12 @@ class KernelModule:
         self, name: str, types: Sequence[Any], location: Any, internal: bool = True, noalias: Sequence[int] = (),
         results: Sequence[Any] = (),
     ) -> Any:  # fmt: skip
-        """An empty ``func.func``; its entry block."""
+        """An empty ``func.func``; its entry block.
+
+        Args:
+            internal: whether only other functions call it. Else the engine makes a form of it that takes one table of
+                pointers, which is all that is called: this one is needed no more once it stands in there.
+        """
         ir, ctx = mlir.ir, context()
         attrs: dict[str, Any] = {
             "sym_name": ir.StringAttr.get(name, ctx),
@@ -464,7 +471,7 @@ class KernelModule:
             attrs["arg_attrs"] = ir.ArrayAttr.get([unit if i in noalias else none for i in range(len(types))], ctx)
         if internal:
             attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)
-            attrs["llvm.linkage"] = _internal()
+        attrs["llvm.linkage"] = _linkage("internal" if internal else "linkonce_odr")
         place = ir.InsertionPoint(self.body)
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
         self.parameters[name] = types
@@ -544,5 +551,5 @@ def _without_extents(text: str) -> str:
 
 
 @functools.cache
-def _internal() -> Any:
-    return mlir.plain_attribute("#llvm.linkage<internal>", context())
+def _linkage(kind: str) -> Any:
+    return mlir.plain_attribute(f"#llvm.linkage<{kind}>", context())

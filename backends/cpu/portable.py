@@ -7,7 +7,6 @@ import importlib.util
 import os
 import platform
 from json import dumps, loads
-from pathlib import Path
 
 from smelt.ir import profiling
 from smelt.ir.host_threads import processors
@@ -16,7 +15,7 @@ from smelt.ir.settings import settings
 
 from ..device import Device
 from ..executable import Executable
-from . import objects, threads
+from . import objects, processor, threads
 from .description import DescriptionError, ProgramDescription
 from .executable import CpuExecutable
 from .running import Program
@@ -75,13 +74,8 @@ class CpuPortable:
 @functools.cache
 def _processor() -> str:
     """The kind of the processor, and what it can do."""
-    try:
-        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
-    except OSError:
-        return repr(platform.uname())
-    lines = [line.partition(":") for line in first.splitlines()]
-    known = [(name.strip(), value.strip()) for name, _, value in lines if name.strip() in _OF_THE_PROCESSOR]
-    return repr((platform.machine(), known))
+    known = [(name, value) for name, value in processor.facts().items() if name in _OF_THE_PROCESSOR]
+    return repr((platform.machine(), known) if known else platform.uname())
 
 
 def _blas() -> str:

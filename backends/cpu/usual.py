@@ -3,7 +3,8 @@
 A loop with a branch for each element has no vectors, and one that computes both ways takes as long as the longer one.
 So a piece of the line is computed as if no element were rare, and it is noted whether one was; if so, the piece is
 computed once more, the general way. Both ways give the same bits where both are right, so that it does not matter how
-lines are cut into pieces. Where a piece had rare elements, the next ones are not tried::
+lines are cut into pieces; arrays of a few elements have the general way alone, which is less to compile. Where a piece
+had rare elements, the next ones are not tried::
 
     right = true
     for i in piece: scratch[i] = quick(x[i]); right &= is_usual(x[i])
@@ -26,7 +27,7 @@ PATIENCE = 8
 
 def is_tried(k: CpuKernel) -> bool:
     """Whether some of a kernel's elements have a quicker way."""
-    if k.checks is not None or k.body is None:
+    if k.checks is not None or k.body is None or k.tiny:
         return False
     return any(isinstance(op.op, Elementwise) and op.operands[0].dtype in op.op.usual for op in k.body.ops)
 

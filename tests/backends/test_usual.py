@@ -10,7 +10,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import streaming, usual
+from smelt.backends.cpu import hasty, streaming, usual
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.kinds import Elementwise
@@ -38,7 +38,11 @@ def numbers(dtype: DType, seed: int) -> np.ndarray:
 
 def computed(name: str, dtype: DType) -> np.ndarray:
     op: Any = registry[name]
-    arrays = [numbers(dtype, i) for i in range(len(op.operand_names))]
+    return of_arrays(name, dtype, [numbers(dtype, i) for i in range(len(op.operand_names))])
+
+
+def of_arrays(name: str, dtype: DType, arrays: list[np.ndarray]) -> np.ndarray:
+    """The bits of an op's results."""
     with override(tier="program", cache=False):
         found = smelt.compile(getattr(smelt, name))(*(smelt.array(x, dtype=getattr(smelt, dtype.name)) for x in arrays))
     bits = {2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.size]
@@ -52,6 +56,27 @@ def test_both_ways_have_the_same_bits(name: str, dtype: DType, monkeypatch: pyte
     smelt.clear_cache()
     monkeypatch.setattr(usual, "is_tried", lambda k: False)
     np.testing.assert_array_equal(quick, computed(name, dtype))
+    smelt.clear_cache()
+
+
+@pytest.mark.parametrize(("name", "dtype"), OPS, ids=IDS)
+def test_arrays_of_a_few_elements_have_the_bits_of_larger_ones(name: str, dtype: DType) -> None:
+    op: Any = registry[name]
+    count = 12 * streaming.USUAL_BYTES // dtype.size  # from where on there are any bits at all
+    arrays = [numbers(dtype, i) for i in range(len(op.operand_names))]
+    tiny = [x[count - hasty.TINY // 2 :][: hasty.TINY] for x in arrays]
+    large = [np.concatenate([x, *[few] * 5]) for x, few in zip(arrays, tiny)]
+    np.testing.assert_array_equal(of_arrays(name, dtype, tiny), of_arrays(name, dtype, large)[-hasty.TINY :])
+    smelt.clear_cache()
+
+
+@pytest.mark.parametrize(("size", "ways"), [(hasty.TINY, 1), (hasty.TINY + 1, 2)])
+def test_arrays_of_a_few_elements_have_one_way(size: int, ways: int) -> None:
+    x = smelt.array(np.full(size, 0.5, np.float32))
+    with override(tier="program", cache=False):
+        kernel = smelt.compile(smelt.exp).trace(x).lower().compile().as_text("kernel")
+    assert kernel.count("arith.shrsi") == 1  # the general way scales twice, so that it halves an exponent
+    assert kernel.count("math.absf") == ways - 1
     smelt.clear_cache()
 
 

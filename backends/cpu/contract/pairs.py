@@ -7,15 +7,13 @@ elements gives is computed in float32.
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-
 from smelt.backends.contraction import Operand, Product
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.scalar import INDEX, Scalar
 
 from ..kernel import CpuKernel, Memory
+from ..processor import flags
 from .blocks import Blocks, Bounds
 from .tiles import Tile, up_to
 
@@ -27,15 +25,9 @@ LANES, SQUARE = 32, 16
 _SUBNORMALS = 0x7F
 
 
-@functools.cache
 def has_bfloat16_pairs() -> bool:
     """Whether the processor multiplies pairs of bfloat16."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    flags = next((line for line in text.splitlines() if line.startswith("flags")), "").split()
-    return {"avx512f", "avx512bw", "avx512vl", "avx512_bf16"} <= set(flags)
+    return {"avx512f", "avx512bw", "avx512vl", "avx512_bf16"} <= flags()
 
 
 def suits_pairs(product: Product) -> bool:
