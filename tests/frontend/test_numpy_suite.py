@@ -133,6 +133,21 @@ def test_linspace_returns_its_step(ends: Any, endpoint: bool) -> None:
     assert smelt.linspace(smelt.array([-1.5]), 2, 1, dtype=smelt.int32).tolist() == [[-2]]
 
 
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 2, True, 0.1 + 0.3j], ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_numbers_beside_arrays_of_integers_have_all_digits_of_the_dtype(name: str, number: Any, dtype: str) -> None:
+    if dtype == "float64" and isinstance(number, complex):
+        return
+    function, kind = getattr(smelt, name), getattr(smelt, dtype)
+    keywords = [{"base": 1.1}, {}] if name == "logspace" else [{}]
+    for whole, named in itertools.product((3, np.int8(7), [2, 5]), keywords):
+        other = smelt.array(whole)
+        for ends, given in (((number, whole), (number, other)), ((whole, number), (other, number))):
+            want = getattr(np, name)(*ends, 5, **named)
+            np.testing.assert_allclose(np.asarray(function(*given, 5, dtype=kind, **named)), want, rtol=1e-14)
+
+
 def test_a_list_is_a_sample_of_variables() -> None:
     x = [[0.0, 0.1, 1.0, 2.0], [3.0, 4.0, 4.1, 5.0], [0.0, 0.0, 0.0, 1.0]]
     want, edges = np.histogramdd(x, 3)
