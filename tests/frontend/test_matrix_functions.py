@@ -128,6 +128,16 @@ def test_digits_of_exponentials(name: str) -> None:
         np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=near * np.abs(want).max())
 
 
+@pytest.mark.parametrize("t", [0.6, 5 / 3, -0.7, 2.5])
+def test_digits_of_powers(t: float) -> None:
+    x = np.diag([0.32, 0.3, 0.32, 0.31]) + np.triu(np.full((4, 4), 3e4), 1)
+    with mpmath.workdps(60):
+        power = mpmath.expm(mpmath.mpf(t) * mpmath.logm(mpmath.matrix(x.tolist())))
+        expected = np.array(power.tolist(), complex).real
+    found = np.asarray(L.fractional_matrix_power(as_smelt(x), t))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
 def test_eigenvalues_beside_the_negative_axis() -> None:
     x = np.array([[-1.0, 1e-3], [-1e-3, -1.0]])
     root, logarithm = (np.asarray(f(as_smelt(x))) for f in (L.sqrtm, L.logm))
