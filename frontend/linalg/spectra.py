@@ -204,11 +204,11 @@ def svdvals(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit(ops["singular_values"], (as_array(x),))
 
 
-def _is_several(rtol: ArrayLike | None) -> bool:
+def _is_several(rtol: ArrayLike) -> bool:
     return is_list(rtol) or (isinstance(rtol, (array, np.ndarray)) and rtol.size != 1)
 
 
-def _tolerances(name: str, x: array, given: ArrayLike | None) -> array:
+def _tolerances(name: str, x: array, given: ArrayLike) -> array:
     """An array of them, of the shape of the batch of matrices."""
     limits = as_array(given, x.dtype.real)
     batch = x.shape[:-2]
@@ -257,7 +257,7 @@ def pinv(a: ArrayLike, *, rtol: ArrayLike | None = None, stream: StreamOrDevice 
     """
     check_stream(stream)
     x = _matrices("pinv", a)
-    if not _is_several(rtol):
+    if rtol is None or not _is_several(rtol):
         return emit(ops["pinv"], (x,), {"rtol": _tolerance("pinv", "rtol", x, rtol)})
     limits = expand_dims(_tolerances("pinv", x, rtol), (-2, -1))
     given = sorted({float(v) for v in np.asarray(limits).flat}) or [0.0]
@@ -289,7 +289,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None, stream: Strea
     """
     check_stream(stream)
     a = _matrices("matrix_rank", x)
-    if _is_several(rtol):
+    if rtol is not None and _is_several(rtol):
         return _rank(svdvals(a), expand_dims(_tolerances("matrix_rank", a, rtol), -1))
     return _rank(svdvals(a), _tolerance("matrix_rank", "rtol", a, rtol))
 
