@@ -182,6 +182,8 @@ def _of_rows(sample: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | Non
     x = as_array(sample)
     if is_list(sample) and x.ndim == 2:  # of variables
         x = permuted(x, (1, 0))
+    if x.ndim == 1:
+        x = to_shape(x, (x.size, 1))
     require_real("histogramdd", x)
     if x.ndim != 2 or not 0 < x.shape[1] <= 64:
         message = f"smelt.histogramdd: sample must be a matrix with a column for each of 1 to 64 variables, is {x.aval}"
@@ -233,7 +235,7 @@ def histogramdd(
     """How many rows lie in each bin of a grid; see `histogram`.
 
     Args:
-        sample: shape (n, d): n points of d variables, not complex; or a list of d vectors, as in NumPy.
+        sample: shape (n, d): n points of d variables, not complex; shape (n,), of one; or a list of d vectors.
         bins: how many of equal width on each axis, or for each variable how many or their edges.
         range: for each variable the first and last edge, or None.
         density: whether to divide by the number of rows and the sizes of the bins.

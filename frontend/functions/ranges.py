@@ -236,7 +236,11 @@ def _check_parts(target: DType, by_parts: bool, start: ArrayLike, stop: ArrayLik
 def ends_of(name: str, dtype: DType | None, *given: ArrayLike) -> tuple[list[array], DType]:
     """Ends as arrays, and the dtype of a range between them, which is `dtype` if that is given."""
     wanted = None if dtype is None else dtype_of(name, dtype)
-    ends = arrays_of(*(as_array(v, wanted) if wanted and is_several(v) else v for v in given))
+    # A number beside integers would be of float32.
+    exact = wanted is not None and wanted.is_inexact and wanted.real is dtypes.float64
+    numbers = (int, float, complex) if wanted is dtypes.complex128 else (int, float)
+    alike = [is_several(v) or (exact and isinstance(v, numbers)) for v in given]
+    ends = arrays_of(*(as_array(v, wanted) if wanted and as_wanted else v for v, as_wanted in zip(given, alike)))
     return ends, wanted or dtypes.to_float(functools.reduce(dtypes.promote, [end.dtype for end in ends]))
 
 

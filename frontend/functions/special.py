@@ -147,9 +147,11 @@ def _digamma(x: array) -> array:
 
 
 def _cotangent(turns: array) -> array:
-    """cot(π·turns). Not 1 / tan: at a half that is 0 with derivatives that are quotients of large numbers."""
-    angle = math.pi * turns
-    return cos(angle) / sin(angle)
+    """cot(π·turns) up to half a turn, which has cotangent 0: what is left to it is exact, and π·0.5 is not.
+
+    Not 1 / tan, whose derivatives at a half are quotients of large numbers.
+    """
+    return sin(math.pi * (0.5 - absolute(turns))) / sin(math.pi * turns)
 
 
 @remembered

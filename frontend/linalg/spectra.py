@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+import numpy as np
+
 from smelt.ir import dtypes
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.library import Library
@@ -15,10 +17,11 @@ from ..functions.complex_numbers import conjugate, real
 from ..functions.diagonals import tril, triu
 from ..functions.dtypes import finfo
 from ..functions.linear import matmul
-from ..functions.logic import greater
+from ..functions.logic import equal, greater, where
 from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
-from ..lazy.arguments import number, word
+from ..functions.shaping import broadcast_to, expand_dims
+from ..lazy.arguments import is_list, number, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_all
 from ..lazy.core import remembered
 from ..lazy.movement import filled
@@ -201,7 +204,23 @@ def svdvals(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return emit(ops["singular_values"], (as_array(x),))
 
 
-def _tolerance(name: str, what: str, x: array, given: float | None) -> float:
+def _is_several(rtol: ArrayLike) -> bool:
+    return is_list(rtol) or (isinstance(rtol, (array, np.ndarray)) and rtol.size != 1)
+
+
+def _tolerances(name: str, x: array, given: ArrayLike) -> array:
+    """An array of them, of the shape of the batch of matrices."""
+    limits = as_array(given, x.dtype.real)
+    batch = x.shape[:-2]
+    if limits.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.linalg.{name}: rtol must hold real numbers; rtol {limits.aval}"))
+    if limits.ndim > len(batch) or any(d not in (1, n) for d, n in zip(limits.shape[::-1], batch[::-1])):
+        message = f"smelt.linalg.{name}: rtol must broadcast to the batch of matrices; rtol {limits.aval}, a {x.aval}"
+        raise ShapeError(at_user_line(message))
+    return broadcast_to(limits, batch)
+
+
+def _tolerance(name: str, what: str, x: array, given: ArrayLike | None) -> float:
     """Up to which part of the largest singular value the others count as zero."""
     if given is not None:
         return float(number(f"linalg.{name}", what, given))
@@ -217,19 +236,19 @@ def _matrices(name: str, a: ArrayLike) -> array:
 
 
 @remembered
-def pinv(a: ArrayLike, *, rtol: float | None = None, stream: StreamOrDevice = None) -> array:
+def pinv(a: ArrayLike, *, rtol: ArrayLike | None = None, stream: StreamOrDevice = None) -> array:
     """The pseudoinverse of matrices (Moore and Penrose). Its derivative is that among matrices of the same rank.
 
     Args:
         a: shape (…, m, n), float32, float64 or complex.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
-            distance of 1 to the next number of the dtype.
+            distance of 1 to the next number of the dtype. An array of them, one for each matrix, has to have values.
 
     Returns:
         Shape (…, n, m), in the dtype of `a`.
 
     Raises:
-        ShapeError: no matrices. DTypeError: another dtype.
+        ShapeError: no matrices, or an `rtol` that does not broadcast to (…). DTypeError: another dtype.
 
     >>> import smelt
     >>> smelt.linalg.pinv(smelt.array([[2.0, 0.0], [0.0, 0.0]]))
@@ -238,23 +257,31 @@ def pinv(a: ArrayLike, *, rtol: float | None = None, stream: StreamOrDevice = No
     """
     check_stream(stream)
     x = _matrices("pinv", a)
-    return emit(ops["pinv"], (x,), {"rtol": _tolerance("pinv", "rtol", x, rtol)})
+    if rtol is None or not _is_several(rtol):
+        return emit(ops["pinv"], (x,), {"rtol": _tolerance("pinv", "rtol", x, rtol)})
+    limits = expand_dims(_tolerances("pinv", x, rtol), (-2, -1))
+    given = sorted({float(v) for v in np.asarray(limits).flat}) or [0.0]
+    # Each for all matrices: the derivative is a rule of the op.
+    found = emit(ops["pinv"], (x,), {"rtol": given[0]})
+    for limit in given[1:]:
+        found = where(equal(limits, limit), emit(ops["pinv"], (x,), {"rtol": limit}), found)
+    return found
 
 
 @remembered
-def matrix_rank(x: ArrayLike, /, *, rtol: float | None = None, stream: StreamOrDevice = None) -> array:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None, stream: StreamOrDevice = None) -> array:
     """The number of singular values that do not count as zero.
 
     Args:
         x: shape (…, m, n), float32, float64 or complex.
         rtol: up to which part of the largest singular value the others count as zero; by default max(m, n) times the
-            distance of 1 to the next number of the dtype.
+            distance of 1 to the next number of the dtype. Or an array of them, one for each matrix.
 
     Returns:
         Shape (…), int32.
 
     Raises:
-        ShapeError: no matrices. DTypeError: another dtype.
+        ShapeError: no matrices, or an `rtol` that does not broadcast to (…). DTypeError: another dtype.
 
     >>> import smelt
     >>> smelt.linalg.matrix_rank(smelt.array([[1.0, 2.0], [2.0, 4.0]]))
@@ -262,10 +289,12 @@ def matrix_rank(x: ArrayLike, /, *, rtol: float | None = None, stream: StreamOrD
     """
     check_stream(stream)
     a = _matrices("matrix_rank", x)
+    if rtol is not None and _is_several(rtol):
+        return _rank(svdvals(a), expand_dims(_tolerances("matrix_rank", a, rtol), -1))
     return _rank(svdvals(a), _tolerance("matrix_rank", "rtol", a, rtol))
 
 
-def _rank(s: array, tolerance: float) -> array:
+def _rank(s: array, tolerance: float | array) -> array:
     if not s.shape[-1]:
         return filled(s.shape[:-1], 0, dtypes.int32)
     kept = greater(s, multiply(largest(s, -1, keepdims=True), tolerance))

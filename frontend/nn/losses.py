@@ -396,6 +396,8 @@ def cosine_similarity_loss(
     >>> smelt.nn.losses.cosine_similarity_loss(smelt.array([[3.0, 4.0]]), smelt.array([[6.0, 8.0]]))
     array([1], dtype=float32)
     """
+    if x1.shape != x2.shape:  # the length of a vector that is one number for all of the axis
+        x1, x2 = smelt.broadcast_arrays(x1, x2)
     sizes = [smelt.linalg.vector_norm(x, axis=axis) for x in (x1, x2)]  # whose derivative at 0 is 0
     loss = smelt.sum(x1 * x2, axis=axis) / smelt.maximum(sizes[0] * sizes[1], eps)
     return _reduced("cosine_similarity_loss", loss, reduction)

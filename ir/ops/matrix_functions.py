@@ -1,9 +1,12 @@
 """Functions of matrices: the exponential, by Padé approximants and squaring (Higham, "The scaling and squaring method",
-2005), the square root and the logarithm by Schur forms, and their derivatives.
+2005; Al-Mohy and Higham, "A new scaling and squaring algorithm", 2009), the square root and the logarithm by Schur forms,
+and their derivatives.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,8 @@ PADE = (
     670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
 )  # fmt: skip
 NORM = 5.371920351148152
+#: What it leaves out begins with this multiple of the 27th power.
+LEFT_OUT = 1 / (math.comb(26, 13) * math.factorial(27))
 
 
 class Expm(Library, name="expm"):
@@ -279,8 +284,31 @@ def _halvings(a: np.ndarray, norm: float) -> np.ndarray:
     return np.ceil(np.log2(np.clip(_norm(a) / norm, 1, 2.0**64))).astype(np.int64)
 
 
+def _fewer(a: np.ndarray, halvings: np.ndarray) -> np.ndarray:
+    """Of the halvings that make a norm small, those that matter: each one more is a squaring, which loses digits.
+
+    Powers of a matrix are often far smaller than those of its norm; only they count for the approximant, together with
+    how much larger than them the powers of the absolute values are, by which it is rounded.
+    """
+    if not halvings.any():
+        return halvings
+    a = a / (2.0**halvings)[..., None, None]
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    roots = [_norm(x) ** (1 / k) for k, x in ((4, a4), (6, a6), (8, a4 @ a4), (10, a4 @ a6))]
+    size = np.minimum.reduce([np.maximum(x, y) for x, y in itertools.pairwise(roots)])
+    few = np.clip(halvings + np.ceil(np.log2(size / NORM)), 0, halvings)
+    sizes = np.ones((*a.shape[:-2], 1, a.shape[-1]))
+    for _ in range(27):
+        sizes = sizes @ np.abs(a)
+    left_out = np.log2(LEFT_OUT * sizes.max((-2, -1)) / _norm(a)) + 26 * (halvings - few)
+    more = np.maximum(np.ceil((left_out + 53) / 26), 0)
+    return np.fmin(few + more, halvings).astype(np.int64)
+
+
 def _exponential(a: np.ndarray) -> np.ndarray:
-    one, halvings = np.eye(a.shape[-1]), _halvings(a, NORM)
+    one, halvings = np.eye(a.shape[-1]), _fewer(a, _halvings(a, NORM))
     a = a / (2.0**halvings)[..., None, None]
     c, a2 = PADE, a @ a
     a4 = a2 @ a2

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import smelt
 from smelt.backends.exchange.linalg import to_linalg
@@ -257,3 +258,15 @@ def test_numbers_of_any_size(name: str, dtype: type) -> None:
     if name != "svd":
         found = found / scale.reshape(-1, *[1] * wanted.ndim)
     np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), rtol=1e-4, atol=2e-5)
+
+
+def test_exponentials_of_matrices_far_from_normal() -> None:
+    """In a batch with others, which need as many squarings as their norms say, none, or have no exponential."""
+    logarithm = scipy.linalg.logm(np.diag([0.32, 0.3, 0.32, 0.31]) + np.triu(np.full((4, 4), 3e4), 1))
+    dense = np.random.default_rng(7).normal(size=(4, 4))
+    x = np.stack([logarithm, dense * 20, dense, np.zeros((4, 4)), np.diag([np.inf, 1, 1, 1]), dense / 1e9])
+    wanted = np.asarray(smelt.linalg.expm(smelt.array(x, smelt.float64)))
+    found = run(smelt.to_linalg(smelt.linalg.expm, smelt.array(x, smelt.float64)), [x], np.empty_like(x))
+    assert np.isnan(found[4]).all() == np.isnan(wanted[4]).all()
+    for i, near in ((0, 1e-5), (1, 1e-10), (2, 1e-14), (3, 1e-15), (5, 1e-15)):
+        np.testing.assert_allclose(found[i], wanted[i], rtol=0, atol=near * np.abs(wanted[i]).max())

@@ -99,6 +99,45 @@ def test_digits(name: str) -> None:
             np.testing.assert_allclose(found, expected, rtol=0, atol=20 * most + 1e-15 * np.abs(expected).max())
 
 
+#: Matrices whose powers are far smaller than those of their norms, and others with norms as large.
+SKEWED = {
+    "a logarithm": scipy.linalg.logm(np.diag([0.32, 0.3, 0.32, 0.31]) + np.triu(np.full((4, 4), 3e4), 1)),
+    "two": np.array([[1.0, 1e6], [0.0, -1.0]]),
+    "nilpotent": np.array([[0.0, 1e8], [0.0, 0.0]]),
+    "three": np.array([[-0.5, 1e3, 1e6], [0.0, -0.5, 1e3], [0.0, 0.0, 0.2]]),
+    "turned": np.array([[1.0, -1e5], [1e-5, 1.0]]),
+    "defective": np.array([[49.0, 24.0], [-64.0, 31.0]]) / 4,
+    "long": np.diag(np.full(7, 300.0), 1) - np.eye(8),
+    "signs that cancel": np.array([[1e3, -1e3], [1e3, -1e3]]),
+}
+
+
+@pytest.mark.parametrize("name", SKEWED)
+def test_digits_of_exponentials(name: str) -> None:
+    """Halving a matrix until its norm is small, and squaring as often, loses digits: of the first one all."""
+    x, near = SKEWED[name], {"a logarithm": 1e-5, "signs that cancel": 1e-8}.get(name, 1e-12)
+    with mpmath.workdps(80):
+        expected = np.array(mpmath.expm(mpmath.matrix(x.tolist())).tolist(), float)
+        n = len(x)
+        direction = np.random.default_rng(0).normal(size=x.shape)
+        block = np.block([[x, direction], [np.zeros_like(x), x]])
+        slope = np.array(mpmath.expm(mpmath.matrix(block.tolist())).tolist(), float)[:n, n:]
+    batch = smelt.stack([as_smelt(x), as_smelt(x / 1e9), as_smelt(np.eye(n))])
+    found, (along,) = L.expm(batch)[0], smelt.jvp(lambda x: [L.expm(x)], [as_smelt(x)], [as_smelt(direction)])[1]
+    for got, want in ((found, expected), (along, slope)):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=near * np.abs(want).max())
+
+
+@pytest.mark.parametrize("t", [0.6, 5 / 3, -0.7, 2.5])
+def test_digits_of_powers(t: float) -> None:
+    x = np.diag([0.32, 0.3, 0.32, 0.31]) + np.triu(np.full((4, 4), 3e4), 1)
+    with mpmath.workdps(60):
+        power = mpmath.expm(mpmath.mpf(t) * mpmath.logm(mpmath.matrix(x.tolist())))
+        expected = np.array(power.tolist(), complex).real
+    found = np.asarray(L.fractional_matrix_power(as_smelt(x), t))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
 def test_eigenvalues_beside_the_negative_axis() -> None:
     x = np.array([[-1.0, 1e-3], [-1e-3, -1.0]])
     root, logarithm = (np.asarray(f(as_smelt(x))) for f in (L.sqrtm, L.logm))

@@ -133,7 +133,27 @@ def test_linspace_returns_its_step(ends: Any, endpoint: bool) -> None:
     assert smelt.linspace(smelt.array([-1.5]), 2, 1, dtype=smelt.int32).tolist() == [[-2]]
 
 
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 2, True, 0.1 + 0.3j], ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_numbers_beside_arrays_of_integers_have_all_digits_of_the_dtype(name: str, number: Any, dtype: str) -> None:
+    if dtype == "float64" and isinstance(number, complex):
+        return
+    function, kind = getattr(smelt, name), getattr(smelt, dtype)
+    keywords = [{"base": 1.1}, {}] if name == "logspace" else [{}]
+    for whole, named in itertools.product((3, np.int8(7), [2, 5]), keywords):
+        other = smelt.array(whole)
+        for ends, given in (((number, whole), (number, other)), ((whole, number), (other, number))):
+            want = getattr(np, name)(*ends, 5, **named)
+            np.testing.assert_allclose(np.asarray(function(*given, 5, dtype=kind, **named)), want, rtol=1e-14)
+
+
 def test_a_list_is_a_sample_of_variables() -> None:
+    for vector in ([0.0, 0.1, 1.0, 2.0], smelt.array([0.5, 0.2, 0.1])):
+        got, found = smelt.histogramdd(vector, 3)
+        want, edges = np.histogramdd(np.asarray(vector), 3)
+        np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_allclose(np.asarray(found[0]), edges[0], rtol=1e-6)
     x = [[0.0, 0.1, 1.0, 2.0], [3.0, 4.0, 4.1, 5.0], [0.0, 0.0, 0.0, 1.0]]
     want, edges = np.histogramdd(x, 3)
     for sample in (x, [smelt.array(v) for v in x], smelt.array(x).T):
@@ -231,3 +251,29 @@ def test_numpy_knows_dtypes_of_arrays() -> None:
     x = smelt.ones((2,), smelt.float16)
     assert np.result_type(x, np.int32) == np.float64 and np.can_cast(x.dtype, np.float32)
     assert x.dtype.itemsize == 2 and x.dtype.type is np.float16 and smelt.bfloat16.type is ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("rtol", [0.4, [0.1, 0.5, 0.9], [[0.2], [0.7]], [0.3] * 3, [[0.1, 0.4, 0.7], [0.9, 0, 0.1]]])
+def test_tolerances_of_each_matrix(rtol: Any, dtype: str) -> None:
+    a = smelt.array(np.random.default_rng(0).normal(size=(2, 3, 4, 3))).astype(getattr(smelt, dtype))
+    host, limits = np.asarray(a), np.broadcast_to(rtol, (2, 3))
+    near = 1e-5 if dtype in ("float32", "complex64") else 1e-12
+    for given in (rtol, np.array(rtol), smelt.array(rtol)):
+        assert smelt.linalg.matrix_rank(a, rtol=given).tolist() == np.linalg.matrix_rank(host, rtol=limits).tolist()
+        found, want = smelt.linalg.pinv(a, rtol=given), np.linalg.pinv(host, rtol=limits)
+        np.testing.assert_allclose(np.asarray(found), want, rtol=near, atol=near)
+    if "complex" not in dtype:
+        slopes = smelt.grad(lambda a: smelt.linalg.pinv(a, rtol=rtol).sum())(a)
+        for place in np.ndindex(2, 3):
+            slope = smelt.grad(lambda m, limit: smelt.linalg.pinv(m, rtol=limit).sum())(a[place], limits[place])
+            np.testing.assert_allclose(np.asarray(slopes[place]), np.asarray(slope), rtol=10 * near, atol=10 * near)
+
+
+@pytest.mark.parametrize("function", [smelt.linalg.pinv, smelt.linalg.matrix_rank])
+def test_tolerances_that_do_not_fit(function: Any) -> None:
+    a = smelt.ones((2, 3, 4, 3))
+    for rtol, error in (([0.1, 0.2], ShapeError), ([[[0.1] * 3] * 2] * 2, ShapeError), ([1j] * 3, DTypeError)):
+        with pytest.raises(error, match=rf"smelt\.linalg\.{function.__name__}: rtol .*test_numpy_suite\.py"):
+            function(a, rtol=rtol)
+    assert function(smelt.zeros((0, 2, 2)), rtol=[]).shape[0] == 0

@@ -186,6 +186,16 @@ def test_polygamma_of_negative_numbers(n: int) -> None:
     np.testing.assert_array_equal(np.asarray(found), [pole, pole, pole, pole, 0, NAN, NAN])
 
 
+@pytest.mark.parametrize("n", range(8))
+@pytest.mark.parametrize(("dtype", "near"), [(smelt.float32, 5e-6), (smelt.float64, 1e-7)])
+def test_polygamma_at_negative_halves(n: int, dtype: smelt.Dtype, near: float) -> None:
+    """The derivatives of the cotangent are 0 there where n is even, and large numbers cancelled that are not."""
+    x = np.concatenate([-np.arange(0.5, 25), -np.arange(0.5, 25) + 2**-12, -np.arange(0.25, 9, 0.5)])
+    want = [float(mp.polygamma(n, mp.mpf(v))) for v in x]
+    for function in (lambda v: smelt.polygamma(n, v), smelt.compile(lambda v: smelt.polygamma(n, v))):
+        np.testing.assert_allclose(np.asarray(function(smelt.array(x, dtype))), want, rtol=near, atol=near * (n < 1))
+
+
 def test_what_is_left_of_a_small_order() -> None:
     """Relative to Q itself, which is small with a."""
     a, x = (v.ravel() for v in np.meshgrid([1e-12, 1e-8, 1e-4, 0.01, 0.2, 0.49], [1e-30, 1e-5, 1e-3, 0.05, 0.12, 0.5]))

@@ -162,6 +162,17 @@ def test_the_similarity_of_a_vector_without_a_direction() -> None:
     assert np.all(np.asarray(slopes[1]) == 0)
 
 
+@pytest.mark.parametrize("shapes", [((1, 2, 3), (2, 1, 3)), ((3,), (4, 3)), ((4, 1), (4, 3)), ((2, 1, 1), (1, 3, 1))])
+def test_cosines_of_arrays_that_broadcast_along_the_axis(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """A vector that is one number has the length of that number repeated: cosines came out above 1."""
+    x, y = (smelt.array(np.random.default_rng(i).normal(size=shape)) for i, shape in enumerate(shapes))
+    for axis in range(-max(map(len, shapes)), 0):
+        found = losses.cosine_similarity_loss(x, y, axis)
+        wanted = losses.cosine_similarity_loss(*map(smelt.contiguous, smelt.broadcast_arrays(x, y)), axis)
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-5)
+        assert smelt.max(smelt.abs(found)).item() < 1.00001
+
+
 def test_targets_that_do_not_sum_to_one_are_weights_of_logits_without_their_maximum() -> None:
     rng = np.random.default_rng(3)
     logits, targets = rng.normal(size=(4, 5)) * 4, rng.uniform(size=(4, 5))

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.ops.matrices import adjoint, columns, diagonal, like_matrix, lower, matmul, rows, upper_part, where_place
-from smelt.ir.ops.matrix_functions import NORM, PADE
+from smelt.ir.ops.matrix_functions import LEFT_OUT, NORM, PADE
 from smelt.ir.triangular_forms import MOST_ROOTS, NEAR, NODES
 
 from ..writer import Tensor, Writer
@@ -55,14 +58,42 @@ def _expm(call: Call) -> Tensor:
     return w.convert(found, call.aval.dtype)
 
 
+def _halved(b: Builder, a: Value, times: Value) -> Value:
+    return b.div(a, b.convert_to(like_matrix(b, _power_of_two(b, times), a.shape), a.dtype))
+
+
+def _fewer(b: Builder, a: Value, halvings: Value) -> Value:
+    """Of the `halvings` that matrices went through those that matter, as `smelt.ir.ops.matrix_functions` has it."""
+
+    def digits(x: Value) -> Value:
+        return b.log2(b.maximum(x, b.full(x.shape, np.finfo(float).tiny, x.dtype)))
+
+    a2 = matmul(b, a, a)
+    a4 = matmul(b, a2, a2)
+    a6 = matmul(b, a4, a2)
+    powers = ((4, a4), (6, a6), (8, matmul(b, a4, a4)), (10, matmul(b, a4, a6)))
+    roots = [digits(_norm(b, x)) * (1 / k) for k, x in powers]
+    size = functools.reduce(b.minimum, itertools.starmap(b.maximum, itertools.pairwise(roots)))
+    none = b.zeros_like(halvings)
+    few = b.maximum(b.minimum(halvings, halvings + b.ceil(size - math.log2(NORM))), none)
+    absolute = b.abs(a)
+    sizes = b.full((*a.shape[:-2], 1, a.shape[-1]), 1, absolute.dtype)
+    for _ in range(27):
+        sizes = matmul(b, sizes, absolute)
+    ratio = digits(b.reduce_max(sizes, axes=(a.ndim - 2, a.ndim - 1))) - digits(_norm(b, a))
+    left_out = ratio + (halvings - few) * 26 + (53 + math.log2(LEFT_OUT))
+    return b.minimum(few + b.maximum(b.ceil(left_out * (1 / 26)), none), halvings)
+
+
 def _of_small_norm(b: Builder, a: Value) -> tuple[Value, Value, Value]:
     """By Padé's approximant: of a matrix that was halved often enough, how often, and the most of these numbers."""
     a = b.convert_to(a, _WIDE if a.dtype.is_complex else dtypes.float64)
     norm, one = _norm(b, a), _identity(b, a)
     finite = b.less(norm, b.full(norm.shape, np.inf, norm.dtype))
     ratio = b.maximum(b.select(finite, norm, b.zeros_like(norm)) * (1 / NORM), b.full(norm.shape, 1, norm.dtype))
-    halvings = b.minimum(b.ceil(b.log2(ratio)), b.full(norm.shape, 64, norm.dtype))
-    a = b.div(a, b.convert_to(like_matrix(b, _power_of_two(b, halvings), a.shape), a.dtype))
+    most = b.minimum(b.ceil(b.log2(ratio)), b.full(norm.shape, 64, norm.dtype))
+    halvings = b.select(finite, _fewer(b, _halved(b, a, most), most), b.zeros_like(most))
+    a = _halved(b, a, halvings)
     c, a2 = PADE, matmul(b, a, a)
     a4 = matmul(b, a2, a2)
     a6 = matmul(b, a4, a2)
