@@ -258,7 +258,7 @@ def _refused(
         fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept, *known)
         return kept, logical_and(inside, logical_or(squeezed, fits))
 
-    return to_shape(first_taken(split(key), TRIALS, a.size, 36, draw), a.shape)
+    return to_shape(first_taken([*split(key)], TRIALS, a.size, 36, draw), a.shape)
 
 
 explain_keywords(globals(), "binomial geometric poisson")
