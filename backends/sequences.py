@@ -77,9 +77,16 @@ class ScanPlan:
         """How many scans there are: the product of all other axes."""
         return math.prod(loop.extent for loop in (*self.before, *self.after))
 
+    @property
+    def peels(self) -> bool:
+        """Whether the first element must not be combined with anything, as nothing leaves it as it is."""
+        return self.op.attrs["inclusive"] and self.op.rules(Cumulative).neutral(self.x.dtype) is None
+
     def identity(self, k: FusionKernel) -> Scalar:
-        op = self.op.rules(Cumulative)
-        return k.const(op.identity(self.x.dtype), self.x.dtype)
+        """What a scan begins with, and what stands for elements that there are not."""
+        op, dtype = self.op.rules(Cumulative), self.x.dtype
+        neutral = op.neutral(dtype) if self.op.attrs["inclusive"] else None
+        return k.const(op.identity(dtype) if neutral is None else neutral, dtype)
 
 
 @dataclass

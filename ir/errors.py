@@ -313,6 +313,12 @@ def public_call() -> str:
     return found
 
 
+def called() -> str:
+    """What the message of an error begins with: "smelt.linalg.inv", by `public_call`; "smelt" for none."""
+    name = public_call()
+    return f"smelt.{name}" if name else "smelt"
+
+
 def line_of(code: CodeType, place: int) -> int:
     """The line of an instruction of code, by its offset (`FrameType.f_lasti`, which costs less than the line)."""
     for start, end, line in code.co_lines():

@@ -232,7 +232,22 @@ class ScalarEmitter(ABC):
         return self._arith("mul", x, y)
 
     def div(self, x: Scalar, y: Scalar) -> Scalar:
-        return self.op("complex.div" if x.dtype.kind == "c" else "arith.divf", [x, y], x.dtype)
+        return self._complex_div(x, y) if x.dtype.kind == "c" else self.op("arith.divf", [x, y], x.dtype)
+
+    def _complex_div(self, x: Scalar, y: Scalar) -> Scalar:
+        """Smith's quotient, as NumPy has it: upstream's has numbers where a part is infinite and NumPy has NaN."""
+        (a, b), (c, d) = ((self.real(v), self.imag(v)) for v in (x, y))
+        zero = self.const(0.0, a.dtype)
+        wide = self.math("absf", c) >= self.math("absf", d)
+        is_zero = self.logical_and(c.eq(zero), d.eq(zero))
+        large, small = self.select(wide, c, d), self.select(wide, d, c)
+        ratio = small / large
+        near, far = self.select(wide, a, b), self.select(wide, b, a)
+        part = near * ratio
+        scale = 1.0 / self.select(is_zero, zero, large + small * ratio)
+        re = self.select(is_zero, a, near + far * ratio)
+        im = self.select(is_zero, b, self.select(wide, far - part, part - far))
+        return self.complex(re * scale, im * scale)
 
     def neg(self, x: Scalar) -> Scalar:
         if x.dtype.kind == "f":

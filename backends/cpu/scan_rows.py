@@ -121,7 +121,7 @@ class RowScan:
 
     def _start(self) -> Scalar:
         """Of nothing, in all lanes."""
-        return self.k.const(self.op.identity(self.plan.x.dtype), self.dtype)
+        return self.plan.identity(self.k)
 
     def _read(self, lines: Memory, line: Scalar, first: Scalar, last: Scalar, chunk: int) -> None:
         """Compute the elements first … last of a row, and fetch for later ones what they are computed from."""

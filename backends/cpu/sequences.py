@@ -95,9 +95,17 @@ class Scan:
     def _advance(self, total: Scalar, element: Scalar | None = None) -> Scalar:
         """Store the result where the loops stand; what it has come to then."""
         k, x, place = self.k, self.plan.x, self.plan.place
-        after = self.op.combine(k, total, k.value(x, place) if element is None else element)
+        after = self._combine(total, k.value(x, place) if element is None else element)
         k.store(after if self.inclusive else total, self.out, place)
         return after
+
+    def _combine(self, total: Scalar, element: Scalar) -> Scalar:
+        if not self.plan.peels:
+            return self.op.combine(self.k, total, element)
+        if self.steps is None:
+            return element
+        is_first = self.k.loops[self.steps.names[0]][1].eq(0)
+        return self.k.select(is_first, element, self.op.combine(self.k, total, element))
 
     def row(self) -> None:
         """The row where the loops stand."""
@@ -147,7 +155,7 @@ class Scan:
 
         def element() -> list[Scalar]:
             total = k.read(sums, offset())
-            after = self.op.combine(k, total, k.value(x, place) if before is None else k.read(before, offset()))
+            after = self._combine(total, k.value(x, place) if before is None else k.read(before, offset()))
             k.write(after, sums, offset())
             return [after if self.inclusive else total]
 

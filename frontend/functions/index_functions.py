@@ -49,7 +49,7 @@ def _index_array(name: str, indices: ArrayLike) -> Any:
     return found
 
 
-_check_taken = check_along(None, 2)
+_check_taken = check_along("take", None, 2)
 
 
 def _check_take(args: tuple, named: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def _grid(index: array, axis: int) -> list[array]:
     return of_one_dtype(index if i == axis else iota(index.shape, i) for i in range(index.ndim))
 
 
-@partial(remembered, check=check_along(-1, 2))
+@partial(remembered, check=check_along("take_along_axis", -1, 2))
 def take_along_axis(
     a: ArrayLike, /, indices: ArrayLike, axis: int | None = -1, *, stream: StreamOrDevice = None
 ) -> array:
@@ -149,7 +149,7 @@ def take_along_axis(
     return to_shape(emit(ops["gather"], (x, *_grid(index, axis)), attrs), index.shape)
 
 
-@partial(remembered, check=check_along(None, 3))
+@partial(remembered, check=check_along("put_along_axis", None, 3))
 def put_along_axis(
     a: ArrayLike,
     /,

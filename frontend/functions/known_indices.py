@@ -16,7 +16,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import MAX_NDIM
-from smelt.ir.errors import IndexOutOfRangeError, at_user_line, user_line
+from smelt.ir.errors import IndexOutOfRangeError, at_user_line, called, public_call, user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 from smelt.ir.settings import settings
@@ -103,8 +103,10 @@ def out_of_range(i: int, axis: int, x: array) -> IndexOutOfRangeError:
     return IndexOutOfRangeError(at_user_line(_out_of_range(i, axis, x)))
 
 
-def _out_of_range(i: int, axis: int, x: array) -> str:
-    return f"smelt: index {i} is out of range for axis {axis} with {x.aval.shape[axis]} elements; {x.aval}"
+def _out_of_range(i: int, axis: int, x: array, name: str = "") -> str:
+    """The message; `name`: of a function that is not on the stack while its arguments are looked at."""
+    who = f"smelt.{name}" if name and not public_call() else called()
+    return f"{who}: index {i} is out of range for axis {axis} with {x.aval.shape[axis]} elements; {x.aval}"
 
 
 def check_entries(x: array, entries: tuple[Any, ...]) -> None:
@@ -145,8 +147,8 @@ def _axes(e: Any) -> int:
     return e.ndim if isinstance(e, np.ndarray) and e.dtype == np.bool_ else 1
 
 
-def check_along(default: int | None, place: int) -> Callable[[tuple, dict[str, Any]], None]:
-    """The check of functions of an array, of indices, and of an axis as the argument with number `place`.
+def check_along(name: str, default: int | None, place: int) -> Callable[[tuple, dict[str, Any]], None]:
+    """The check of the function `name` of an array, of indices, and of an axis as the argument with number `place`.
 
     Arguments that do not fit are left to the function.
     """
@@ -163,6 +165,6 @@ def check_along(default: int | None, place: int) -> Callable[[tuple, dict[str, A
         if isinstance(axis, int) and -len(shape) <= axis < len(shape):
             extent = shape[axis]
             if (found := outside(index, extent, -extent)) is not None:
-                refuse(_out_of_range(found, axis % len(shape), to_shape(as_array(x), shape)))
+                refuse(_out_of_range(found, axis % len(shape), to_shape(as_array(x), shape), name))
 
     return check

@@ -33,6 +33,7 @@ from ..lazy.streams import check_stream
 from .arithmetic import power, remainder
 from .bins import require_real
 from .index_functions import take, take_along_axis
+from .indexing import host_array
 from .joining import concatenate, unstack
 from .logic import isnan, logical_and, where
 from .ranges import along, between, ends_of, steps
@@ -47,7 +48,7 @@ __all__ = ["cumulative_trapezoid", "geomspace", "gradient", "interp", "lexsort",
 def _host_end(name: str, what: str, value: Any) -> Any:
     """An end, or ends, in NumPy's float64 or complex128."""
     if is_list(value):
-        found = np.asarray(value)
+        found = host_array(value)
         if found.dtype.kind not in "biufc":
             raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} must be of numbers, is {shown(value)}"))
         return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)

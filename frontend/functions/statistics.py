@@ -10,9 +10,19 @@ from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
 from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.keywords import explain_keywords
+from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert, meeting
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_to_shape,
+    convert,
+    emit_elementwise,
+    meeting,
+)
 from ..lazy.core import remembered
 from ..lazy.movement import counting, filled, to_shape
 from ..lazy.operands import arrays_of, as_floating
@@ -313,7 +323,7 @@ def corrcoef(
     deviation = sqrt(real(diagonal(found)))
     found = found / to_shape(deviation, (deviation.size, 1)) / deviation
     if found.dtype.is_complex:
-        return clip(real(found), -1.0, 1.0) + 1j * clip(imag(found), -1.0, 1.0)
+        return emit_elementwise(ops["complex"], *(clip(part(found), -1.0, 1.0) for part in (real, imag)))
     return clip(found, -1.0, 1.0)
 
 

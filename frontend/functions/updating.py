@@ -15,7 +15,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ShapeError, at_user_line, called
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.indexing import Scatter
 from smelt.ir.settings import settings
@@ -160,7 +160,7 @@ def fitted(value: array, shape: tuple[int, ...]) -> array:
     lead = len(shape) - len(have)
     if lead < 0 or any(d not in (1, s) for d, s in zip(have, shape[lead:])):
         raise ShapeError(
-            at_user_line(f"smelt: a value of shape {value.shape} does not fit into x[index] of shape {shape}")
+            at_user_line(f"{called()}: a value of shape {value.shape} does not fit into x[index] of shape {shape}")
         )
     return broadcast_to_shape(value, shape)
 

@@ -178,5 +178,5 @@ def _moved(like: Any, parameters: list[Any], move: array) -> Any:
         for part in _parts(x):
             parts.append(move[start : start + x.size].reshape(x.shape).astype(part.dtype))
             start += x.size
-        values.append(x + (parts[0] if len(parts) == 1 else parts[0] + parts[1] * 1j))
+        values.append(x + (parts[0] if len(parts) == 1 else smelt.stack(parts, -1).view(x.dtype)[..., 0]))
     return unflatten(flatten(like)[1], values)

@@ -20,9 +20,7 @@ from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import maximum, minimum, sqrt
-from ..functions.index_functions import take_along_axis
 from ..functions.logic import logical_and, logical_or, where
-from ..functions.reductions import argmax
 from ..functions.reductions import sum as total
 from ..functions.rounding import floor
 from ..functions.sorting import cumprod, cumsum
@@ -30,14 +28,16 @@ from ..functions.special_parts import HALF_LOG_TAU, log1p_less, stirling_remaind
 from ..functions.transcendental import exp, log, log1p
 from ..lazy.arguments import dtype_of
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit
+from ..lazy.movement import to_shape
 from ..lazy.streams import check_stream
 from .keys import checked_key, split
 from .sampling import exponential as unit_exponential
 from .sampling import parameters, uniform_unit
+from .trials import first_taken
 
 #: From this mean on trials are refused; below, these are all values that occur.
 MEAN, VALUES = 10.0, 48
-#: Trials of a sample, of which one is refused with a probability of at most 0.25.
+#: Trials of a sample, of which one is refused with a probability of at most 0.3.
 TRIALS = 16
 
 
@@ -85,7 +85,7 @@ def _poisson_by_trials(key: array, mean: array) -> array:
     b = 0.931 + 2.53 * sqrt(mean)
     a = -0.059 + 0.02483 * b
     limit, factor = 0.9277 - 3.6224 / (b - 2), 1.1239 + 1.1328 / (b - 3.4)
-    return _refused(key, a, b, mean + 0.43, limit, factor, mean * 0 + 2.0**31, lambda k: _log_poisson(k, mean))
+    return _refused(key, a, b, mean + 0.43, limit, factor, mean * 0 + 2.0**31, _log_poisson, mean)
 
 
 def _log_poisson(k: array, m: array) -> array:
@@ -155,7 +155,11 @@ def _binomial_by_trials(key: array, n: array, p: array) -> array:
     a = -0.0873 + 0.0248 * b + 0.01 * p
     scale = (2.83 + 5.1 / b) * spread
     mode = _log_binomial(floor((n + 1) * p), n, p)
-    return _refused(key, a, b, n * p + 0.5, 0.92 - 4.2 / b, scale, n, lambda k: _log_binomial(k, n, p) - mode)
+    return _refused(key, a, b, n * p + 0.5, 0.92 - 4.2 / b, scale, n, _more_likely, n, p, mode)
+
+
+def _more_likely(k: array, n: array, p: array, mode: array) -> array:
+    return _log_binomial(k, n, p) - mode
 
 
 def _log_binomial(k: array, n: array, p: array) -> array:
@@ -229,26 +233,32 @@ def _refused(
     factor: array,
     most: array,
     weight: Callable[..., array],
+    *parameters: array,
 ) -> array:
     """The first of some trials that is not refused: those of Hörmann's hat, k = (2a / (1/2 - |u|) + b)·u + center.
 
     Args:
         limit: below it, and away from the ends, the second uniform number is within the squeeze.
         factor: what that number is multiplied by. most: the largest k.
-        weight: the logarithm of the probability of k that it is compared with.
+        weight: the logarithm of the probability of k, given the parameters, that it is compared with.
     """
-    several = (TRIALS, *a.shape)
-    one, other = split(key)
-    u = uniform_unit(one, several, a.dtype) - 0.5
-    v = 1 - uniform_unit(other, several, a.dtype)
-    edge = maximum(0.5 - absolute(u), 1e-7)
-    k = floor((2 * a / edge + b) * u + center)
-    inside = logical_and(k >= 0, k <= most)
-    kept = minimum(maximum(k, 0.0), most)
-    squeezed = logical_and(edge >= 0.07, v <= limit)
-    fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept)
-    taken = logical_and(inside, logical_or(squeezed, fits))
-    return take_along_axis(kept, argmax(taken, axis=0, keepdims=True), axis=0)[0]
+    given = [to_shape(x, (a.size,)) for x in (a, b, center, limit, factor, most, *parameters)]
+
+    def draw(
+        keys: Sequence[array], trials: int, count: int, pick: Callable[[array], array]
+    ) -> tuple[array, array]:
+        a, b, center, limit, factor, most, *known = (pick(x) for x in given)
+        u = uniform_unit(keys[0], (trials, count), a.dtype) - 0.5
+        v = 1 - uniform_unit(keys[1], (trials, count), a.dtype)
+        edge = maximum(0.5 - absolute(u), 1e-7)
+        k = floor((2 * a / edge + b) * u + center)
+        inside = logical_and(k >= 0, k <= most)
+        kept = minimum(maximum(k, 0.0), most)
+        squeezed = logical_and(edge >= 0.07, v <= limit)
+        fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept, *known)
+        return kept, logical_and(inside, logical_or(squeezed, fits))
+
+    return to_shape(first_taken([*split(key)], TRIALS, a.size, 36, draw), a.shape)
 
 
 explain_keywords(globals(), "binomial geometric poisson")

@@ -8,7 +8,7 @@ and Mnih, "Implicit reparameterization gradients", 2018).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
@@ -18,16 +18,14 @@ from smelt.ir.keywords import explain_keywords
 from ..functions.arithmetic import sqrt
 from ..functions.compositions import softmax
 from ..functions.incomplete import gammainc
-from ..functions.index_functions import take_along_axis
 from ..functions.logic import logical_and, where
-from ..functions.reductions import argmax
 from ..functions.special import digamma, lgamma
 from ..functions.transcendental import exp, log, sigmoid
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_to_shape, convert
 from ..lazy.movement import to_shape
 from ..lazy.streams import check_stream
 from ..transforms.custom import custom_jvp
-from ..transforms.grad import jvp
+from ..transforms.grad import jvp, stop_gradient
 from .keys import checked_key, split
 from .sampling import (
     RANGES,
@@ -42,6 +40,7 @@ from .sampling import (
     shape_of,
 )
 from .sampling import exponential as unit_exponential
+from .trials import first_taken
 
 #: Trials of a sample; one is refused with a probability of at most 0.05, so all of them never are.
 TRIALS = 8
@@ -211,24 +210,39 @@ def _log_gamma(a: array, key: array, shape: tuple[int, ...]) -> array:
 
     They are computed in one line, whose length kernels are indifferent to: that of rows may be short.
     """
-    first, second, third = split(key, 3)
-    line = (math.prod(shape),)
-    steps = normal_unit(first, (TRIALS, *line), a.dtype)
-    limits = unit_exponential(second, (TRIALS, *line), a.dtype)
-    orders = to_shape(broadcast_to_shape(a, shape), line)
-    return to_shape(_chosen(orders, steps, limits, unit_exponential(third, line, a.dtype)), shape)
+    *keys, last = split(key, 3)
+    count = math.prod(shape)
+    orders = to_shape(broadcast_to_shape(a, shape), (count,))
+    fixed = stop_gradient(orders)
+
+    def draw(
+        keys: Sequence[array], trials: int, count: int, pick: Callable[[array], array]
+    ) -> tuple[array, array]:
+        steps = normal_unit(keys[0], (trials, count), a.dtype)
+        return _trial(pick(fixed), steps, unit_exponential(keys[1], (trials, count), a.dtype))
+
+    found = first_taken(keys, TRIALS, count, 9, draw)
+    return to_shape(_chosen(orders, found, unit_exponential(last, (count,), a.dtype)), shape)
 
 
-def _choose(a: array, steps: array, limits: array, waiting: array) -> array:
-    """The first trial that is not refused. Below 1, a sample for a + 1 times u^(1 / a)."""
+def _shifted(a: array) -> tuple[array, array]:
+    """The parameter of the trials, and where a is less than 1, whose samples are made of those for a + 1."""
     small = a < 1
-    d = where(small, a + 1, a) - 1 / 3
+    return where(small, a + 1, a) - 1 / 3, small
+
+
+def _trial(a: array, steps: array, limits: array) -> tuple[array, array]:
+    """What the parameter is multiplied by, and whether that is not refused."""
+    d, _ = _shifted(a)
     v = 1 + steps / (sqrt(d) * 3)
     v = v * v * v
     positive = where(v > 0, v, 1)
-    taken = logical_and(v > 0, -limits < 0.5 * steps * steps + d * (1 - positive + log(positive)))
-    at = argmax(taken, axis=0, keepdims=True)
-    found = take_along_axis(positive, at, axis=0)[0]
+    return positive, logical_and(v > 0, -limits < 0.5 * steps * steps + d * (1 - positive + log(positive)))
+
+
+def _sample(a: array, found: array, waiting: array) -> array:
+    """Of a trial that was not refused. Below 1, a sample for a + 1 times u^(1 / a)."""
+    d, small = _shifted(a)
     known = where(a > 0, a, float("nan"))
     return log(d) + log(found) - where(small, waiting / known, known * 0)
 
@@ -245,8 +259,8 @@ def _slope(tangent: array, logarithm: array, a: array, *_: array) -> array:
     return tangent * where(tiny, near_zero, -moved / density)
 
 
-_chosen = custom_jvp(_choose)
-_chosen.defjvps(_slope, None, None, None)
+_chosen = custom_jvp(_sample)
+_chosen.defjvps(_slope, None, None)
 
 
 explain_keywords(globals(), "beta chisquare dirichlet exponential gamma student_t")

@@ -483,13 +483,14 @@ class IntegerPower(Elementwise, name="integer_power"):
 
     @silent
     def reference(self, x: np.ndarray, *, exponent: Int) -> np.ndarray:
-        if x.dtype.kind in "iu":  # NumPy would want an exponent of this dtype
-            result, square, n = np.ones_like(x), x, exponent
+        if x.dtype.kind in "iuc":  # NumPy would want an integer of this dtype, and has other zeros of complex numbers
+            result, square, n = None, x, abs(exponent)
             while n:
-                result, square, n = np.multiply(result, square) if n & 1 else result, np.multiply(square, square), n >> 1
-            return result
-        if x.dtype.kind == "c" and exponent in (1, 2):  # NumPy's power has other roundings and zeros than the product
-            return np.multiply(x, x) if exponent == 2 else x.copy()
+                if n & 1:
+                    result = square if result is None else np.multiply(result, square)
+                square, n = np.multiply(square, square), n >> 1
+            result = np.ones_like(x) if result is None else result.copy()
+            return np.divide(1, result, dtype=x.dtype) if exponent < 0 else result
         wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
         return np.power(x.astype(wide), exponent).astype(x.dtype)
 

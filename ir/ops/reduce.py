@@ -158,6 +158,9 @@ class ReduceProd(Reduction, name="reduce_prod"):
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.mul_reassociating(x, y)
 
+    def of_one(self, b: Builder, x: Value) -> Value:
+        return x * 1 if x.dtype.is_complex else x  # 1 · x has other zeros, and NaN beside infinities
+
 
 _max, _min = functools.partial(reduced, np.maximum), functools.partial(reduced, np.minimum)
 

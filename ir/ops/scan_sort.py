@@ -74,13 +74,13 @@ class Cumulative(AlongAxis):
     def reference(self, x: np.ndarray, *, axis: Int, reverse: Bool, inclusive: Bool) -> np.ndarray:
         wide = halves.widened(x)
         wide = np.flip(wide, axis) if reverse else wide
-        out = halves.rounded(self.accumulate(wide, axis), x.dtype)
-        if not inclusive:
+        if not inclusive and x.shape[axis]:
             first = [slice(None)] * x.ndim
             first[axis] = slice(0, 1)
-            start = np.full_like(out[tuple(first)], self.identity(dtypes.of(x.dtype)))
+            start = np.full_like(wide[tuple(first)], self.identity(dtypes.of(x.dtype)))
             first[axis] = slice(0, -1)
-            out = np.concatenate([start, out[tuple(first)]], axis) if x.shape[axis] else out
+            wide = np.concatenate([start, wide[tuple(first)]], axis)
+        out = halves.rounded(self.accumulate(wide, axis), x.dtype)
         return np.flip(out, axis) if reverse else out
 
     def accumulate(self, x: np.ndarray, axis: int) -> np.ndarray:
@@ -88,8 +88,12 @@ class Cumulative(AlongAxis):
         raise NotImplementedError(f"smelt.{self.name}.accumulate")
 
     def identity(self, dtype: DType) -> float | complex:
-        """The Python scalar that combines with anything to leave it unchanged."""
+        """The Python scalar before all elements: what it combines with stays, but for a zero's sign."""
         raise NotImplementedError(f"smelt.{self.name}.identity")
+
+    def neutral(self, dtype: DType) -> float | complex | None:
+        """What leaves elements as they are, signs of zeros and infinities too; None: nothing does."""
+        return self.identity(dtype)
 
     def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """What came before (a) with the next element or partial result (b); associative."""
@@ -115,6 +119,9 @@ class CumSum(Cumulative, name="cumsum"):
 
     def identity(self, dtype: DType) -> float:
         return 0
+
+    def neutral(self, dtype: DType) -> float | complex:
+        return {"f": -0.0, "c": complex(-0.0, -0.0)}.get(dtype.kind, 0)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.add(x, y)
@@ -146,6 +153,9 @@ class CumProd(Cumulative, name="cumprod"):
 
     def identity(self, dtype: DType) -> float:
         return 1
+
+    def neutral(self, dtype: DType) -> float | None:
+        return None if dtype.is_complex else 1
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return k.mul(x, y)
@@ -254,6 +264,9 @@ class LogCumSumExp(Cumulative, name="logcumsumexp"):
 
     def identity(self, dtype: DType) -> float:
         return -math.inf
+
+    def neutral(self, dtype: DType) -> float | complex | None:
+        return None if dtype.is_complex else self.identity(dtype)
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         if x.dtype.kind == "c":

@@ -163,3 +163,31 @@ def test_where_warnings_are_errors_each_is_one(monkeypatch: pytest.MonkeyPatch) 
         for _ in range(2):
             with pytest.raises(UserWarning, match="index 7 is out of range"):
                 X[index(7)]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, smelt.array], ids=["list", "numpy", "smelt"])
+@pytest.mark.parametrize("name", ["take", "take_along_axis", "put_along_axis", "gather_mm", "gather_qmm"])
+def test_errors_name_the_function_that_was_called(name: str, kind: Callable[[list[int]], Any]) -> None:
+    x, experts = smelt.ones((4,)), smelt.ones((2, 32, 32))
+    packed = smelt.quantize(experts, 32, 4)
+    calls: dict[str, Callable[[Any], smelt.array]] = {
+        "take": lambda i: smelt.take(x, i),
+        "take_along_axis": lambda i: smelt.take_along_axis(x, i, 0),
+        "put_along_axis": lambda i: smelt.put_along_axis(x, i, 1.0, 0),
+        "gather_mm": lambda i: smelt.gather_mm(experts, experts, rhs_indices=i),
+        "gather_qmm": lambda i: smelt.gather_qmm(experts, *packed, None, i, group_size=32, bits=4),
+    }
+    for _ in range(3):  # what has been called before is recorded another way
+        with pytest.raises(IndexError, match=rf"^smelt\.{name}: "):
+            calls[name](kind([9]))
+
+
+def test_errors_of_ends_and_values_name_the_function() -> None:
+    ragged: Any = [[1, 2], [3]]
+    for call in (smelt.geomspace, smelt.logspace):
+        with pytest.raises(ValueError, match=rf"^smelt\.{call.__name__}: uneven"):
+            call(ragged, 2.0)
+    with pytest.raises(ValueError, match=r"^smelt\.put_along_axis: a value of shape"):
+        smelt.put_along_axis(smelt.ones(4), smelt.array([0, 1]), smelt.ones(3), 0)
+    with pytest.raises(IndexError, match=r"^smelt: index 9"):
+        smelt.ones(4)[9]

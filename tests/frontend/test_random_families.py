@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.special
 import scipy.stats as st
 
 import smelt
+from smelt.random import counts, gamma_family
 
 R = smelt.random
 COUNT = 8000
@@ -132,6 +134,52 @@ def test_transformations() -> None:
     counts = smelt.compile(smelt.vmap(lambda key, m: R.poisson(m, (4,), key=key)))(keys, orders)
     want = np.stack([np.asarray(R.poisson(orders[i], (4,), key=keys[i])) for i in range(3)])
     np.testing.assert_array_equal(np.asarray(counts), want)
+
+
+MANY = 5000
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key, a: R.gamma(a, shape=(MANY,), key=key), lambda key, a: R.poisson(10 + a, (MANY,), key=key),
+        lambda key, a: R.binomial(20 + smelt.floor(a), 0.5, (MANY,), key=key),
+    ],
+)  # fmt: skip
+def test_many_samples_of_trials_that_are_refused(draw: Callable[[smelt.array, smelt.array], smelt.array]) -> None:
+    """Those refused are tried again alone: a sample keeps its parameter, and batches are what their parts are."""
+    keys, parameters = R.split(R.key(5), 2), smelt.array([0.5, 3.0])
+    alone = np.stack([np.asarray(draw(keys[i], parameters[i])) for i in range(2)])
+    batched = np.asarray(smelt.vmap(draw)(keys, parameters))
+    np.testing.assert_allclose(batched, alone, rtol=1e-4)
+    np.testing.assert_allclose(np.asarray(smelt.compile(draw)(keys[0], parameters[0])), alone[0], rtol=1e-4)
+    far = 1e6 if alone.dtype.kind == "f" else 290.0
+    mixed = np.asarray(draw(keys[0], smelt.tile(smelt.array([0.5, far]), MANY // 2)))
+    few, many = mixed[::2], mixed[1::2]
+    assert few.max() < 40 < many.min() and len(np.unique(many)) > 20
+
+
+@pytest.mark.parametrize(
+    ("draw", "share"),
+    [(lambda key: R.gamma(1.0, shape=(MANY,), key=key), 9), (lambda key: R.gamma(1e-3, shape=(MANY,), key=key), 9),
+     (lambda key: R.poisson(10.0, (MANY,), key=key), 36), (lambda key: R.binomial(20, 0.5, (MANY,), key=key), 36)],
+)  # fmt: skip
+def test_shares_of_refused_trials(
+    draw: Callable[[smelt.array], smelt.array], share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is put aside for those refused is far from full, at the parameters at which most are."""
+    seen = []
+
+    def spy(keys: Any, trials: int, count: int, limit: int, trial: Any, *_: Any) -> smelt.array:
+        found, taken = trial(keys, 1, count, lambda x: x)
+        seen.append((limit, count, count - int(taken.sum().item())))
+        return found[0]
+
+    for module in (counts, gamma_family):
+        monkeypatch.setattr(module, "first_taken", spy)
+    draw(R.key(0))
+    ((limit, count, refused),) = seen
+    assert limit == share and refused + 3 * refused**0.5 < count * share / 100
 
 
 def test_special_parameters() -> None:

@@ -8,14 +8,18 @@ import numpy as np
 
 import smelt
 from smelt import array
+from smelt.ir.op import registry as ops
 
+from ....lazy.arrays import emit_elementwise
 from ..graph import Node, rule
 from .elementwise import dtype_of
 
 
 def _complex(x: array) -> array:
     """An array whose last axis holds real and imaginary parts, or real ones alone."""
-    return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0].astype(smelt.complex64)
+    x = x if x.dtype.size >= 4 else x.astype(smelt.float32)
+    imag = x[..., 1] if x.shape[-1] == 2 else smelt.zeros_like(x[..., 0])
+    return emit_elementwise(ops["complex"], x[..., 0], imag)  # not x + 1j * y, which is NaN where y is infinite
 
 
 def _parts(z: array, dtype: smelt.Dtype) -> array:

@@ -15,12 +15,12 @@ kernel void kernel_cumsum(
 ) {
     threadgroup float parts[8];
     float line[8];
-    float sum = 0.0f;
+    float sum = -0.0f;
     for (uint i = 0u; i < 3000u; i += 2048u) {
         uint first = i + tid * 8u;
         #pragma unroll
         for (uint j = 0u; j < 8u; j++) {
-            line[j] = 0.0f;
+            line[j] = -0.0f;
         }
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
@@ -34,7 +34,7 @@ kernel void kernel_cumsum(
                 }
             }
         }
-        float sum_1 = 0.0f;
+        float sum_1 = -0.0f;
         #pragma unroll
         for (uint j = 0u; j < 8u; j++) {
             float sum_2 = sum_1 + line[j];
@@ -57,15 +57,15 @@ kernel void kernel_cumsum(
             parts[simdgroup] = through_4;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        float sum_2 = 0.0f;
-        float sum_3 = 0.0f;
+        float sum_2 = -0.0f;
+        float sum_3 = -0.0f;
         #pragma unroll
         for (uint j = 0u; j < 8u; j++) {
             float parts_value = parts[j];
             sum_2 = j < simdgroup ? sum_2 + parts_value : sum_2;
             sum_3 += parts_value;
         }
-        float before = sum + (sum_2 + (lane == 0u ? 0.0f : other));
+        float before = sum + (sum_2 + (lane == 0u ? -0.0f : other));
         #pragma unroll
         for (uint j = 0u; j < 2u; j++) {
             uint at = j * 4u;
