@@ -60,7 +60,7 @@ def steps_beside(plan: Plan, lane: Fused) -> int:
     found = max(least, min(LINE // lane.extent, steps // FEW_LINES) // whole * whole)
     if found <= steps and 2 * found <= math.prod(long):
         return found
-    is_reduced = all(v.owner is not None and is_row_reduction(v.owner) or not plan.space_of[v]
+    is_reduced = all((v.owner is not None and is_row_reduction(v.owner)) or not plan.space_of[v]
                      for v in plan.body.returns)  # fmt: skip
     return 1 if is_reduced else steps // whole * whole or steps
 

@@ -1,7 +1,7 @@
 """Rows whose elements lie apart, in pieces between which others' lie: groups of channels, reduced over all places.
 
-One row after the other reads a few elements out of each line of memory, and comes back to that line for the next row. So
-neighbouring rows run together along what lies beside each other, each element of a piece with an accumulator of its
+One row after the other reads a few elements out of each line of memory, and comes back to that line for the next row.
+So neighbouring rows run together along what lies beside each other, each element of a piece with an accumulator of its
 own; these are combined in the end, in a fixed order::
 
     for places: for rows, channels: sums[rows, channels] += x[places, rows, channels]
@@ -73,7 +73,8 @@ def _is_beside(plan: Plan, lane: Fused, inner: Sequence[Fused]) -> bool:
         if plan.space_of[v] and not (v.owner and is_row_reduction(v.owner))
     ]  # fmt: skip
     laid = dict(_same(plan, lane, inner))
-    reads = [(v, at) for v, at in plan.loads if v not in laid and not names_of([linearize(at, v.shape)]).isdisjoint(flat.names)]
+    moving = [(v, at) for v, at in plan.loads if not names_of([linearize(at, v.shape)]).isdisjoint(flat.names)]
+    reads = [(v, at) for v, at in moving if v not in laid]
     return bool(reads) and all(follows(linearize(at, v.shape), flat) for v, at in (*reads, *full))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu import reductions, spread_rows
+from smelt.backends.cpu import narrow_lines, reductions, spread_rows
 from smelt.passes.kernels import groups
 
 AXES = (-3, -1)
@@ -34,7 +34,10 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "places": lambda x, w, y, of: (x.swapaxes(-2, -3).reshape(*x.shape[:-3], x.shape[-2], -1).argmax(-1), x.max(AXES)),
     "turned": lambda x, w, y, of: (x.swapaxes(-1, -2) + 1).sum(AXES),
 }
-SHAPES = [(3, 22, 5, 3), (64, 4, 16), (2, 40, 7, 1), (1, 10, 32, 4), (2, 2, 34, 3, 128), (20, 8, 2, 129), (3, 200, 2, 2)]
+SHAPES = [
+    (3, 22, 5, 3), (64, 4, 16), (2, 40, 7, 1), (1, 10, 32, 4), (2, 2, 34, 3, 128), (20, 8, 2, 129), (3, 200, 2, 2),
+]  # fmt: skip
+EMPTY = [(0, 20, 4, 3), (3, 0, 4, 3), (3, 20, 0, 3), (3, 20, 4, 0), (3, 1, 4, 3), (3, 20, 1, 3)]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +91,7 @@ def test_dtypes(dtype: str) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=5e-3 if x.dtype.size == 2 else 1e-6)
 
 
-@pytest.mark.parametrize("shape", [(0, 20, 4, 3), (3, 0, 4, 3), (3, 20, 0, 3), (3, 20, 4, 0), (3, 1, 4, 3), (3, 20, 1, 3)])
+@pytest.mark.parametrize("shape", EMPTY, ids=str)
 def test_axes_of_none_and_of_one(shape: tuple[int, ...]) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     found = smelt.compile(lambda x: x.sum((1, 3)))(smelt.array(x))
@@ -121,3 +124,39 @@ def test_views_and_gradients() -> None:
         slope = smelt.compile(smelt.grad(loss))(smelt.array(x, smelt.float64))
         high, low = (loss(smelt.array(x + s * direction, smelt.float64)).item() for s in (step, -step))
     np.testing.assert_allclose((np.asarray(slope) * direction).sum(), (high - low) / (2 * step), rtol=1e-6)
+
+
+def _random_program(random: np.random.Generator) -> tuple[tuple[int, ...], Callable[[Any, Any], Any]]:
+    """A shape, and reductions along any of its axes with maps before, between, and after them."""
+    shape = tuple(int(d) for d in random.choice([1, 2, 3, 4, 7, 9, 16, 33], random.integers(3, 6)))
+    axes = tuple(int(a) for a in range(len(shape)) if random.random() < 0.5) or (len(shape) - 2,)
+    first, second = random.choice(["sum", "max", "min", "mean"], 2)
+    scale, keeps, chains = random.integers(1, 4), random.random() < 0.5, random.random() < 0.5
+
+    def program(x: Any, of: Any) -> Any:
+        y = getattr(x * float(scale) + x[..., :1, :], first)(axes, keepdims=True)
+        z = of.maximum(x - y, -2.0) if chains else x * x
+        return z * y if keeps else getattr(z, second)(axes)
+
+    return shape, program
+
+
+def test_random_programs_reach_rows_and_steps_beside_each_other(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Any] = []
+
+    def kept(*arguments: Any) -> Any:
+        steps.append(narrow_lines.NarrowRowKernel(*arguments))
+        return steps[-1]
+
+    monkeypatch.setattr(reductions, "NarrowRowKernel", kept)
+    for seed in range(120):
+        random = np.random.default_rng(seed)
+        shape, program = _random_program(random)
+        x = np.round(random.standard_normal(shape), 1).astype(np.float32)
+        found = smelt.compile(lambda x, program=program: program(x, smelt))(smelt.array(x))
+        wanted = program(x.astype(np.float64), np)
+        scale = max(1.0, np.abs(wanted).max())
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=2e-6 * scale, err_msg=f"seed {seed}")
+    assert len(made) >= 5 and len(steps) >= 5, (len(made), len(steps))
