@@ -24,7 +24,7 @@ from smelt.passes.rewrite import is_fusion
 
 from . import alike, checks
 from .checks import Site
-from .hasty import is_small, leave_rolled, leave_scalar
+from .hasty import is_small, leave_rolled, leave_scalar, leave_whole
 from .tangled import is_tangled
 from .unrounded import is_read, is_unrounded
 from .vectors import VectorKernel
@@ -53,6 +53,7 @@ class CpuKernel(VectorKernel):
         #: whether it does not matter how fast it is
         self.hasty = body is not None and is_fusion(body.mlir) and is_small(body)
         self._in_order = False  #: see `in_order`
+        self._whole = False  #: see `whole`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
         self.checks: list[Site] | None = module.checks
@@ -114,6 +115,8 @@ class CpuKernel(VectorKernel):
             leave_scalar(operation)
         elif self.hasty:
             leave_rolled(operation)
+        elif self._whole:
+            leave_whole(operation)
 
     @contextmanager
     def rolled(self) -> Iterator[None]:
@@ -123,6 +126,15 @@ class CpuKernel(VectorKernel):
             yield
         finally:
             self.hasty = saved
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Loops that are no longer than a vector."""
+        saved, self._whole = self._whole, True
+        try:
+            yield
+        finally:
+            self._whole = saved
 
     @contextmanager
     def in_order(self) -> Iterator[None]:

@@ -151,3 +151,28 @@ def test_short_lines_are_added_up_as_they_are(window: int, channels: int, monkey
         with smelt.ir.settings.override(cache=False):
             found = smelt.compile(pool(window))(smelt.array(x))
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8"])
+@pytest.mark.parametrize("steps", [1, 2, 4, 9])
+@pytest.mark.parametrize("channels", [4, 8, 16])
+def test_lines_that_are_vectors(channels: int, steps: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few steps each: LLVM unrolled loops over the lanes before it made vectors, and left single numbers."""
+    monkeypatch.undo()
+    values = np.random.default_rng(0).integers(-9, 10, (900, steps, channels)).astype(np.float64)
+    if dtype.startswith("float"):
+        values[0, 0, 0], values[1, -1, -1], values[2, 0], values[3] = np.nan, np.inf, -np.inf, -0.0
+    x = smelt.array(values).astype(getattr(smelt, dtype))
+
+    def program(x: Any, of: Any) -> Any:
+        return x.max(1), x.min(1), (x * 1.0).sum(1), x.argmax(1), (x > 3).any(1), (x - x[:, :1]).sum(1)
+
+    with smelt.ir.settings.override(cache=False, tier="program"):
+        found = smelt.compile(lambda x: program(x, smelt))(x)
+        text = smelt.compile(lambda x: x.max(1)).trace(x).lower().compile().as_text("kernel")
+    with np.errstate(invalid="ignore"):
+        wanted = program(values, np)
+    for a, b in zip(found, wanted):
+        np.testing.assert_array_equal(np.asarray(a.astype(smelt.float64)), b)
+    if x.size > 1 << 14 and x.dtype.size * channels <= 64 and steps > 1:
+        assert "loop_annotation<unroll = #loop_unroll>" in text
