@@ -174,5 +174,5 @@ def test_lines_that_are_vectors(channels: int, steps: int, dtype: str, monkeypat
         wanted = program(values, np)
     for a, b in zip(found, wanted):
         np.testing.assert_array_equal(np.asarray(a.astype(smelt.float64)), b)
-    if x.size > 1 << 14 and x.dtype.size * channels <= 64 and steps > 2:
+    if x.size > 1 << 15 and x.dtype.size * channels <= 64 and steps > 2:
         assert "loop_annotation<unroll = #loop_unroll>" in text
