@@ -42,6 +42,13 @@ def leave_scalar(loop: Any) -> None:
     loop.attributes["loop_annotation"] = _annotation(True)
 
 
+def leave_whole(loop: Any) -> None:
+    """Tell LLVM to make a vector of an ``scf.for`` that is no longer than one, and not to unroll it before."""
+    loop.attributes["loop_annotation"] = mlir.plain_attribute(
+        "#llvm.loop_annotation<unroll = <disable = true>>", context()
+    )
+
+
 def _ends_soon(loop: Any) -> bool:
     bounds = []
     for value in list(loop.operands)[:3]:

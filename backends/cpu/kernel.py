@@ -24,7 +24,7 @@ from smelt.passes.rewrite import is_fusion
 
 from . import alike, checks
 from .checks import Site
-from .hasty import is_small, is_tiny, leave_rolled, leave_scalar
+from .hasty import is_small, is_tiny, leave_rolled, leave_scalar, leave_whole
 from .tangled import is_tangled
 from .unrounded import is_read, is_unrounded
 from .vectors import VectorKernel
@@ -55,6 +55,7 @@ class CpuKernel(VectorKernel):
         #: whether there is one way for all of its elements, also where another is quicker for usual ones
         self.tiny = self.hasty and body is not None and is_tiny(body)
         self._in_order = False  #: see `in_order`
+        self._whole = False  #: see `whole`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
         self.checks: list[Site] | None = module.checks
@@ -116,6 +117,8 @@ class CpuKernel(VectorKernel):
             leave_scalar(operation)
         elif self.hasty:
             leave_rolled(operation)
+        elif self._whole:
+            leave_whole(operation)
 
     @contextmanager
     def rolled(self) -> Iterator[None]:
@@ -125,6 +128,15 @@ class CpuKernel(VectorKernel):
             yield
         finally:
             self.hasty = saved
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Loops that are no longer than a vector."""
+        saved, self._whole = self._whole, True
+        try:
+            yield
+        finally:
+            self._whole = saved
 
     @contextmanager
     def in_order(self) -> Iterator[None]:

@@ -13,28 +13,31 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from smelt.backends.accumulate import Accumulator
-from smelt.backends.lowering import Coordinates, Fused
+from smelt.backends.lowering import Coordinates, Fused, fuse_variables
 from smelt.backends.plan import Plan, always_inside
 from smelt.ir.builder import Value
 from smelt.ir.index import Atom, linearize, names_of
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
+from smelt.passes.kernels.analysis import is_row_reduction
 
 from .kernel import CpuKernel, Memory
 from .loops import reduce_loops
 from .rows import LINE, RowKernel
 
 #: Lines of more rows fill vectors.
-NARROW = 64
+NARROW = 16
 #: So many full lines a line of rows has to read: with fewer, to make ready and combine what each has takes longer than
 #: the steps (in windows of 2 x 2 by 8 channels 23 times as long).
 LONG = 256
+#: Lanes of a vector: what is shorter is taken together in shorter lines, too, of at least so many elements. A row has
+#: a few of them, or two at least; one where each step makes results, too.
+LANES, SHORTEST, FEW_LINES = 16, 32, 4
 
 
 def is_narrow(plan: Plan, lane: Fused) -> bool:
     """Whether several steps of each loop over rows are to be one line, and may be."""
     inner = {name for variables in plan.spaces.values() for name, _ in variables}
-    most = max(map(math.prod, plan.spaces), default=0)
-    if lane.extent > NARROW or most * lane.extent < LONG * LINE:
+    if lane.extent > NARROW or steps_beside(plan, lane) < 2:
         return False
     if not all(plan.space_of[op.results[0]] for op in plan.reductions):
         return False
@@ -42,6 +45,24 @@ def is_narrow(plan: Plan, lane: Fused) -> bool:
         return False
     steps = [_steps(v, at, lane, inner) for v, at in plan.loads]
     return any(lane.extent in s for s in steps) and all(lane.extent in s for s in steps if s)
+
+
+def steps_beside(plan: Plan, lane: Fused) -> int:
+    """How many steps of a loop over rows are one line."""
+    long = max(plan.spaces, key=math.prod, default=())
+    if math.prod(long) * lane.extent >= LONG * LINE:
+        return LINE // lane.extent
+    if lane.extent >= LANES or not long:
+        return 1
+    steps = fuse_variables(plan.spaces[long], plan.uses)[-1].extent
+    whole = LANES // math.gcd(lane.extent, LANES)  # so many steps are whole vectors
+    least = -(-SHORTEST // (whole * lane.extent)) * whole
+    found = max(least, min(LINE // lane.extent, steps // FEW_LINES) // whole * whole)
+    if found <= steps and 2 * found <= math.prod(long):
+        return found
+    is_reduced = all((v.owner is not None and is_row_reduction(v.owner)) or not plan.space_of[v]
+                     for v in plan.body.returns)  # fmt: skip
+    return 1 if is_reduced else steps // whole * whole or steps
 
 
 def _steps(v: Value, at: Coordinates, lane: Fused, inner: set[Any]) -> set[int]:
@@ -58,7 +79,7 @@ class NarrowRowKernel(RowKernel):
     def __init__(self, k: CpuKernel, plan: Plan, outputs: list[Memory], lane: Fused | None, width: int):
         super().__init__(k, plan, outputs, lane, width)
         assert lane is not None
-        self.beside = LINE // lane.extent  #: steps in a line
+        self.beside = steps_beside(plan, lane)  #: steps in a line
         self._offset: Scalar | None = None
         inner = {name for variables in plan.spaces.values() for name, _ in variables}
         places: dict[Value, list[Coordinates]] = {}
@@ -106,10 +127,17 @@ class NarrowRowKernel(RowKernel):
             self._combine(a)
 
     def start_lines(self, accumulators: Sequence[Accumulator]) -> None:
-        super().start_lines(accumulators)
-        for a in accumulators:
-            for memory in self.lines[a.result]:
-                self._repeat(memory)
+        if not accumulators:
+            return
+        k, lane = self.k, self.lane
+        assert lane is not None
+
+        def one(at: Scalar) -> None:
+            for a in accumulators:
+                for memory, x in zip(self.lines[a.result], a.start(k)):
+                    k.write(x, memory, at)
+
+        self._each(self.beside, one)
 
     def _keep_line(self, value: Value, place: Coordinates) -> None:
         k, memory = self.k, self.k.scratch(LINE, compute_dtype(value.dtype))
@@ -123,30 +151,36 @@ class NarrowRowKernel(RowKernel):
             if v not in self.k.provided:
                 self._keep_line(v, place)
 
-    def _steps(self, body: Callable[[Scalar, Scalar], None]) -> None:
-        """Go through the steps of a line after the first, with the place in the first and in the step."""
+    def _each(self, steps: int, body: Callable[[Scalar], None]) -> None:
+        """Go through the first steps of a line."""
         k, lane = self.k, self.lane
         assert lane is not None
-        zero, end = k.const(0, INDEX), k.const(lane.extent, INDEX)
-
-        def each(c: Scalar) -> None:
-            k.loop(None, zero, end, lambda i: body(i, c * lane.extent + i))
-
-        k.loop(None, k.const(1, INDEX), k.const(self.beside, INDEX), each)
+        k.loop(None, k.const(0, INDEX), k.const(steps * lane.extent, INDEX), body)
 
     def _repeat(self, memory: Memory) -> None:
-        self._steps(lambda first, at: self.k.write(self.k.read(memory, first), memory, at))
+        """The first step, in all others: twice as many each time."""
+        k, lane, done = self.k, self.lane, 1
+        assert lane is not None
+        while done < self.beside:
+            far, more = done * lane.extent, min(done, self.beside - done)
+            self._each(more, lambda at, far=far: k.write(k.read(memory, at), memory, at + far))  # type: ignore[misc]
+            done += more
 
     def _combine(self, a: Accumulator) -> None:
-        """What the steps of a line have accumulated, into one, which all of them get."""
-        k, lines = self.k, self.lines[a.result]
+        """What the steps of a line have accumulated, into one, which all of them get: half of them with the others."""
+        k, lane, lines, left = self.k, self.lane, self.lines[a.result], self.beside
+        assert lane is not None
+        while left > 1:
+            half = left // 2
+            left -= half
+            far = left * lane.extent
 
-        def merge(first: Scalar, at: Scalar) -> None:
-            states = ([k.read(m, place) for m in lines] for place in (first, at))
-            for memory, x in zip(lines, a.merge(k, *states)):
-                k.write(x, memory, first)
+            def merge(at: Scalar, far: int = far) -> None:
+                states = ([k.read(m, place) for m in lines] for place in (at, at + far))
+                for memory, x in zip(lines, a.merge(k, *states)):
+                    k.write(x, memory, at)
 
-        self._steps(merge)
+            self._each(half, merge)
         for memory in lines:
             self._repeat(memory)
 

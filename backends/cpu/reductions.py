@@ -23,6 +23,7 @@ from .loops import Nest, emit_nest
 from .narrow_lines import NarrowRowKernel, is_narrow
 from .rows import FEWEST, LINE, RowKernel, is_line, is_near, line_width, narrowest
 from .schedules import ScheduledKernel, start_kernel
+from .spread_rows import SpreadRowKernel, rows_together
 
 #: How many chunks of a line are combined at a time.
 CHUNKS_AT_ONCE = 8
@@ -41,6 +42,8 @@ def build_row(module: KernelModule, name: str, body: Function, kept_axes: Sequen
     loops = fuse_variables(plan.kept_variables, plan.uses)
     # a loop alone is divided among threads
     narrow = is_line(plan) and len(loops) > 1 and is_narrow(plan, loops[-1])
+    if together := rows_together(plan, loops):
+        return emit_rows(module, name, plan, SpreadRowKernel, together)
     if not is_line(plan) and is_followed(plan, loops):
         return emit_rows(module, name, plan, FollowedRowKernel, ROWS)
     return emit_rows(module, name, plan, NarrowRowKernel if narrow else RowKernel)

@@ -39,6 +39,8 @@ from .streaming import (
 #: Neighbouring rows that run together when the innermost axis is kept, of elements of 4 bytes or more; the fewest,
 #: where there are not enough lines for threads. Of narrower ones there are more: pieces of memory are as long.
 LINE, FEWEST = 512, 128
+#: Lines of so many rows, and bytes, are vectors. LLVM unrolls loops over them before it makes vectors, then makes none.
+VECTORS, VECTOR_BYTES = (4, 8, 16), 64
 #: Memory on the stack for values that several loops over a row need.
 SCRATCH_BYTES = 128 * 1024
 #: Steps at which a line is accumulated at a time, at most, and additions that these may take.
@@ -268,7 +270,14 @@ class RowKernel:
             body()
         else:
             self.k.expect(self.width)
-            self.k.loop(self.lane, self.first, self.last, lambda at: body())
+            with self.k.whole() if self._is_vector(self.lane) else nullcontext():
+                self.k.loop(self.lane, self.first, self.last, lambda at: body())
+
+    def _is_vector(self, lane: Fused) -> bool:
+        """Whether a line is a vector, and nothing is searched for in it, which takes longer then."""
+        size = max((dtype.size for a in self.accumulators for dtype in a.state), default=0)
+        is_short = lane.extent in VECTORS and lane.extent * size <= VECTOR_BYTES
+        return is_short and not any(a.is_arg for a in self.accumulators)
 
     def lane_offset(self) -> Scalar:
         """The position in the line."""

@@ -111,3 +111,16 @@ _workloads(
     "cumsum-flat", "cumsum of 1,000,000 f32", _near_one(1_000_000), lambda m: lambda x: m.cumsum(x, axis=0),
     lambda x: np.cumsum(x.astype(np.float64)).astype(np.float32), lambda m: lambda x: x.cumsum(0),
 )  # fmt: skip
+_workloads(
+    "variance-groups", "variance of groups of channels, 8×1024×32×8 f32", _normal(8, 1024, 32, 8),
+    lambda m: lambda x: m.var(x, axis=(1, 3)), lambda x: x.var((1, 3)),
+    lambda m: lambda x: m.var(x, (1, 3), correction=0),
+)  # fmt: skip
+_workloads(
+    "sum-points", "sum of 64 points each, 4000×64×3 f32", _normal(4000, 64, 3),
+    lambda m: lambda x: m.sum(x, axis=1), lambda x: x.sum(1), lambda m: lambda x: x.sum(1),
+)  # fmt: skip
+_workloads(
+    "pool-channels", "largest of 3×3 pixels, 16×96×96×16 f32", _normal(16, 32, 3, 32, 3, 16),
+    lambda m: lambda x: m.max(x, axis=(2, 4)), lambda x: x.max((2, 4)), lambda m: lambda x: x.amax((2, 4)),
+)  # fmt: skip

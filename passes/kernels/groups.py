@@ -7,6 +7,7 @@ value it reads it knows at which index expressions. An op joins by making known 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
@@ -21,6 +22,8 @@ from .heuristics import Reason
 
 #: With fewer rows than this, a large reduction is done in chunks, in a kernel of its own.
 FEW_ROWS = 16
+#: So many rows that lie beside each other are one unit for a thread.
+LINE_ROWS = 128
 #: A reduction of fewer elements than this is done by one thread.
 SMALL = 32768
 #: Bytes that stay in the cache of a core, in whatever order they are walked.
@@ -457,10 +460,9 @@ def parallel_rows(op: OpView) -> int:
     """How many units a reduction's rows give to threads: lines of neighbouring rows count as one."""
     shape, axes = op.operands[0].shape, reduced_axes(op)
     rows = op.results[0].aval.size
-    last = innermost_axis(shape)
-    if last is not None and last not in axes:
-        return rows // min(rows, 128) if rows else 0
-    return rows
+    kept = itertools.takewhile(lambda a: a not in axes or shape[a] == 1, reversed(range(len(shape))))
+    beside = math.prod(shape[a] for a in kept)
+    return rows // min(beside, LINE_ROWS) if rows else 0
 
 
 def innermost_axis(shape: Sequence[int]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "places": lambda x, of: (x.argmax(-2), x.max(-2)),
     "two axes": lambda x, of: (x.reshape(*x.shape[:-2], -1, 3, x.shape[-1]) * 2).sum((-3, -2)),
     "every other": lambda x, of: (x[..., : x.shape[-2] // 2, :] * x[..., : x.shape[-2] // 2 * 2 : 2, :]).sum(-2),
+    "written": lambda x, of: of.exp(x - x.max(-2, keepdims=True)) + x[..., :1, :],
     "a product": lambda x, of: of.where(x > 0, 1 + x / 1024, 1).prod(-2),
 }
 
@@ -86,15 +88,58 @@ def test_operands_that_are_not_the_same_in_each_step(name: str, shape: tuple[int
 
 
 def test_results_are_those_of_a_thread() -> None:
-    x, found = smelt.array(np.random.default_rng(0).standard_normal((3001, 16), np.float32)), []
-    for threads in (1, 3, 16):
-        with smelt.ir.settings.override(num_threads=threads):
-            found.append(np.asarray(smelt.compile(lambda x: smelt.softmax(x, axis=0))(x)))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    for shape, axis in (((3001, 16), 0), ((40, 120, 3), 1), ((64, 31, 5), 1)):
+        x, found = smelt.array(np.random.default_rng(0).standard_normal(shape, np.float32)), []
+        for threads in (1, 3, 16):
+            with smelt.ir.settings.override(num_threads=threads):
+                found.append(np.asarray(smelt.compile(lambda x, a=axis: smelt.softmax(x, axis=a))(x)))
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("window", [2, 3, 8])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 7, 8, 10, 12, 15])
+@pytest.mark.parametrize("steps", [0, 1, 4, 11, 16, 37, 128])
+def test_middle_axes(channels: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few channels, as pictures and points in space have, in lines as short as such rows are."""
+    monkeypatch.undo()
+    x = np.round(np.random.default_rng(0).standard_normal((64, steps, channels)), 2).astype(np.float32)
+    if steps:
+        x[0, 0, 0], x[0, -1, -1], x[1, 0, -1], x[2], x[3] = np.nan, np.inf, -np.inf, -0.0, x[3, :1]
+
+    def program(x: Any, of: Any) -> Any:
+        largest = x.max(1, keepdims=True) if steps else 0
+        return x.sum(1), (x * x).sum(1), (x - largest) * x.sum(1, keepdims=True), *((x.max(1),) if steps else ())
+
+    made = []
+
+    def counted(*arguments: Any) -> Any:
+        made.append(narrow_lines.NarrowRowKernel(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(reductions, "NarrowRowKernel", counted)
+    with smelt.ir.settings.override(cache=False, check=True, tier="program"):
+        found = smelt.compile(lambda x: program(x, smelt))(smelt.array(x))
+    with np.errstate(invalid="ignore"):
+        wanted = program(x.astype(np.float64), np)
+    for a, b in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5, atol=1e-4)
+    assert made or channels == 1 or steps * channels < 64
+
+
+@pytest.mark.parametrize("shape", [(64, 1024, 16), (32, 8, 64, 3), (2, 64, 1024, 100)])
+def test_middle_axes_are_no_columns(shape: tuple[int, ...]) -> None:
+    """Rows that lie apart are units for threads: they are not cut into chunks, and what follows is one kernel."""
+    x = smelt.zeros(shape)
+    texts = [
+        smelt.compile(f).trace(x).lower().compile().as_text("plan-buffers")
+        for f in (lambda x: x.sum(-2), lambda x: (x - x.mean(-2, keepdims=True)) ** 2)
+    ]
+    apart = math.prod(shape[:-2]) >= groups.FEW_ROWS
+    assert ["smelt.chunks" not in text for text in texts] == [apart] * 2
+    assert texts[1].count("call @") == (1 if apart else 2)
+
+
+@pytest.mark.parametrize("window", [2, 3])
 @pytest.mark.parametrize("channels", [3, 8, 32, 64])
 def test_short_lines_are_added_up_as_they_are(window: int, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of windows that lie beside each other: to combine several steps of each took most of the time."""
@@ -106,3 +151,28 @@ def test_short_lines_are_added_up_as_they_are(window: int, channels: int, monkey
         with smelt.ir.settings.override(cache=False):
             found = smelt.compile(pool(window))(smelt.array(x))
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8"])
+@pytest.mark.parametrize("steps", [1, 2, 4, 9])
+@pytest.mark.parametrize("channels", [4, 8, 16])
+def test_lines_that_are_vectors(channels: int, steps: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a few steps each: LLVM unrolled loops over the lanes before it made vectors, and left single numbers."""
+    monkeypatch.undo()
+    values = np.random.default_rng(0).integers(-9, 10, (900, steps, channels)).astype(np.float64)
+    if dtype.startswith("float"):
+        values[0, 0, 0], values[1, -1, -1], values[2, 0], values[3] = np.nan, np.inf, -np.inf, -0.0
+    x = smelt.array(values).astype(getattr(smelt, dtype))
+
+    def program(x: Any, of: Any) -> Any:
+        return x.max(1), x.min(1), (x * 1.0).sum(1), x.argmax(1), (x > 3).any(1), (x - x[:, :1]).sum(1)
+
+    with smelt.ir.settings.override(cache=False, tier="program"):
+        found = smelt.compile(lambda x: program(x, smelt))(x)
+        text = smelt.compile(lambda x: x.max(1)).trace(x).lower().compile().as_text("kernel")
+    with np.errstate(invalid="ignore"):
+        wanted = program(values, np)
+    for a, b in zip(found, wanted):
+        np.testing.assert_array_equal(np.asarray(a.astype(smelt.float64)), b)
+    if x.size > 1 << 15 and x.dtype.size * channels <= 64 and steps > 2:
+        assert "loop_annotation<unroll = #loop_unroll>" in text
