@@ -386,11 +386,17 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
     }
     Memory *memory = (Memory *)given[0];
     PyObject *args = given[1], *kwargs = given[2], *result = NULL, *tuple = NULL, *traced = NULL, *recipe, *name, *x;
-    PyObject *check = PyDict_GetItemWithError(settings, str_check), *names = NULL;
+    PyObject *check = PyDict_GetItemWithError(settings, str_check), *names = NULL, *seen = NULL;
     Key key;
     key.n_parts = key.n_inputs = key.n_owned = 0;
     if (check == NULL && PyErr_Occurred())
         return NULL;
+    if (PyList_GET_SIZE(shadows)) { /* another thread traces a function with state */
+        if ((seen = PyObject_CallFunctionObjArgs(as_seen, args, kwargs, NULL)) == NULL)
+            return NULL;
+        args = PyTuple_GET_ITEM(seen, 0);
+        kwargs = PyTuple_GET_ITEM(seen, 1);
+    }
     int usable = check != Py_True;
     PyObject *operands = PySet_GET_SIZE(memory->numbers) ? memory->numbers : NULL;
     for (Py_ssize_t i = 0; usable == 1 && i < PyTuple_GET_SIZE(args); i++)
@@ -454,6 +460,7 @@ done:
     Py_XDECREF(traced);
     Py_XDECREF(tuple);
     Py_XDECREF(names);
+    Py_XDECREF(seen);
     key_free(&key);
     return result;
 }
