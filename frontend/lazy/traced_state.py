@@ -1,6 +1,6 @@
 """The state of a compiled function while it is traced: placeholders stand in its arrays, and results of the trace in
-its dicts and lists. Other threads see none of them: in an array they see what was there before, in a result what it comes
-to for the arguments of the call that traces.
+its dicts and lists. Other threads see none of them: in an array they see what was there before, in a result what it
+comes to for the arguments of the call that traces.
 
 Where the thread that traces is the only one, nothing of this is done.
 """
