@@ -14,7 +14,6 @@ from ..aval import Aval
 from ..host_loops import loops
 from ..op import Avals, Ints
 
-
 #: Places up to which one call of NumPy that takes them all is quicker than several that take an axis each.
 FEW = 4096
 
@@ -99,7 +98,7 @@ def _bytes(x: np.ndarray) -> np.ndarray:
 
 def _numbers(indices: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:
     """Row-major numbers of places; no place has -1."""
-    if 1 < len(indices) and indices[0].size <= FEW:
+    if len(indices) > 1 and indices[0].size <= FEW:
         with contextlib.suppress(ValueError):  # some are no places
             return np.ravel_multi_index([i.reshape(-1) for i in indices], extents)
     places = [i.astype(np.int64, copy=False).reshape(-1) for i in indices]
