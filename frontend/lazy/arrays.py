@@ -346,7 +346,7 @@ _infer_cache: dict[Any, Any] = {}
 
 def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> array:
     """A lazy application of `op`. Shapes and dtypes are checked now, the work is done on eval."""
-    if shadows:
+    if shadows and not state.compiling:
         inputs = seen([*inputs])
     avals = op.infer_checked([x.aval for x in inputs], attrs)
     return wrap((Node(op, attrs, tuple([x._ref for x in inputs]), avals), 0))
@@ -354,7 +354,7 @@ def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> a
 
 def emit_all(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> tuple[array, ...]:
     """`emit` for an op with several results."""
-    if shadows:
+    if shadows and not state.compiling:
         inputs = seen([*inputs])
     avals = op.infer_checked([x.aval for x in inputs], attrs)
     node = Node(op, attrs, tuple([x._ref for x in inputs]), avals)
@@ -363,7 +363,7 @@ def emit_all(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) 
 
 def emit_elementwise(op: Op, *inputs: array) -> array:
     """`emit` for ops without attributes, with the inference remembered."""
-    if shadows:
+    if shadows and not state.compiling:
         inputs = seen(inputs)
     refs = tuple([x._ref for x in inputs])
     node, i = refs[0]

@@ -402,7 +402,7 @@ def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
     """`memory.function` of these arguments, by its recipe if there is one."""
     parts: list[Any] = []
     inputs: list[Any] = []
-    if shadows:
+    if shadows and not state.compiling:
         args, kwargs = _as_seen(args, kwargs)
     if settings.__dict__.get("check") or not key_of(args, parts, inputs, memory.numbers):
         return memory.function(*args, **kwargs)

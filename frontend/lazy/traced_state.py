@@ -8,13 +8,13 @@ Where the thread that traces is the only one, nothing of this is done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smelt.ir import locks
 
 from .arrays import array, wrap
-from .core import LEAF, PARAMETER, Node, Ref, hooks, shadows, topological
+from .core import Node, Ref, hooks, shadows, topological
 from .exports import View, ViewedArray, changing, kept, put_back, slot
 from .graph import state
 
@@ -101,9 +101,9 @@ class TracedState:
         """Put everything back; `results`: what the function has left in its state, where other threads may have found
         it."""
         if self._shadow is not None:
-            for x in results:
-                if type(x) is array:
-                    x._ref = self._shadow.of(x._ref)
+            new = [x for x in results if type(x) is array]
+            for x, ref in zip(new, self._shadow.of([x._ref for x in new])):
+                x._ref = ref
         for x, before in self._saved:
             put_back(x, before)
         with changing:
@@ -122,22 +122,25 @@ class Shadow:
     def __init__(self, arguments: dict[Ref, Ref]):
         self.thread = threading.get_ident()
         self._copies = arguments
+        self._copied: set[Node] = set()
         self._lock = locks.lock()
 
-    def of(self, ref: Ref) -> Ref:
-        """A result of the trace by nodes that belong to no trace; another reference as it is."""
+    def of(self, refs: Sequence[Ref]) -> list[Ref]:
+        """Results of the trace by nodes that belong to no trace; other references as they are."""
         with self._lock:
-            copies = self._copies
-            for node in topological([ref], lambda n: n.values is not None or n.op is LEAF or n.op is PARAMETER):
-                if (node, 0) in copies:
-                    continue
-                inputs = tuple([copies.get(r, r) for r in node.inputs])
-                copy = node
-                if any(new is not old for new, old in zip(inputs, node.inputs)):
-                    copy = Node(node.op, node.attrs, inputs, node.avals)
-                    copy.where = node.where
-                copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
-            return copies.get(ref, ref)
+            return self._of(refs)
+
+    def _of(self, refs: Sequence[Ref]) -> list[Ref]:
+        copies, copied = self._copies, self._copied
+        for node in topological(refs, copied):
+            inputs = tuple([copies.get(r, r) for r in node.inputs])
+            copied.add(node)
+            if inputs == node.inputs:
+                continue
+            copy = Node(node.op, node.attrs, inputs, node.avals)
+            copy.where = node.where
+            copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
+        return [copies.get(ref, ref) for ref in refs]
 
 
 def as_seen(x: array) -> array:
@@ -145,7 +148,7 @@ def as_seen(x: array) -> array:
     ref = x._ref
     if ref[0].values is None and ref[0].traced and not state.compiling:
         for shadow in shadows.copy():
-            if shadow.thread != threading.get_ident() and (new := shadow.of(ref)) is not ref:
+            if shadow.thread != threading.get_ident() and (new := shadow.of([ref])[0]) is not ref:
                 return wrap(new)
     return x
 

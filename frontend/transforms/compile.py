@@ -410,7 +410,7 @@ class CompiledFunction(Generic[P, R]):
         try:
             with tracing():
                 parameters += [parameter(x.aval if sized is None else sized(x.aval)) for x in state_arrays]
-                traced_state.begin(zip(parameters, values) if sized is None else None)
+                traced_state.begin(zip(parameters, values) if before and sized is None else None)
                 for x, ref in zip(state_arrays, parameters[len(parameters) - len(state_arrays) :]):
                     x._ref = ref
                 result = self._fun(*new_args, **new_kwargs)

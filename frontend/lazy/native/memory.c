@@ -391,7 +391,12 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
     key.n_parts = key.n_inputs = key.n_owned = 0;
     if (check == NULL && PyErr_Occurred())
         return NULL;
-    if (PyList_GET_SIZE(shadows)) { /* another thread traces a function with state */
+    PyObject *compiling = PyObject_GetAttr(state, str_compiling);
+    if (compiling == NULL)
+        return NULL;
+    int inside = compiling != zero && PyObject_IsTrue(compiling);
+    Py_DECREF(compiling);
+    if (!inside && PyList_GET_SIZE(shadows)) { /* another thread traces a function with state */
         if ((seen = PyObject_CallFunctionObjArgs(as_seen, args, kwargs, NULL)) == NULL)
             return NULL;
         args = PyTuple_GET_ITEM(seen, 0);
@@ -418,11 +423,6 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
         result = PyObject_Call(memory->function, args, kwargs);
         goto done;
     }
-    PyObject *compiling = PyObject_GetAttr(state, str_compiling);
-    if (compiling == NULL)
-        goto done;
-    int inside = compiling != zero && PyObject_IsTrue(compiling);
-    Py_DECREF(compiling);
     PyObject *recipes = inside ? memory->inside : memory->outside;
     if ((tuple = PyTuple_New(key.n_parts)) == NULL)
         goto done;
