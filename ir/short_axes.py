@@ -170,6 +170,11 @@ def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     return found
 
 
+def reducing(ufunc: np.ufunc, x: Aval) -> Callable[..., np.ndarray]:
+    """What to call as ``reduced(ufunc, …)`` for a type, which may have symbols: of few elements it is NumPy's own."""
+    return ufunc.reduce if type(x.size) is int and x.size < LEAST_REDUCED else functools.partial(reduced, ufunc)
+
+
 def groups_of_axes(x: np.ndarray, axes: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Axes as groups of adjacent ones, which NumPy reduces sooner one after the other, from the first on: of axes with
     others between them it goes along the last ones, row by row. All together where such rows are long."""

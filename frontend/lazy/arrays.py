@@ -28,7 +28,7 @@ from smelt.runtime import Buffer
 
 from .arguments import dtype_of, sequence
 from .buffer_protocol import BufferExporter
-from .core import NUMBER, connect_arrays
+from .core import NUMBER, connect_arrays, hooks, seen, shadows
 from .dlpack import device_home, exported, exported_there
 from .evaluate import evaluate
 from .execution.results import apart
@@ -147,6 +147,8 @@ class array(_Methods, Handle):
     def _buffer(self) -> Buffer:
         node, i = self._ref
         if node.values is None:
+            if shadows and (other := hooks.as_seen(self)) is not self:
+                return other._buffer
             evaluate((self._ref,))
         return node.values[i]  # type: ignore[index]
 
@@ -344,12 +346,16 @@ _infer_cache: dict[Any, Any] = {}
 
 def emit(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> array:
     """A lazy application of `op`. Shapes and dtypes are checked now, the work is done on eval."""
+    if shadows and not state.compiling:
+        inputs = seen([*inputs])
     avals = op.infer_checked([x.aval for x in inputs], attrs)
     return wrap((Node(op, attrs, tuple([x._ref for x in inputs]), avals), 0))
 
 
 def emit_all(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) -> tuple[array, ...]:
     """`emit` for an op with several results."""
+    if shadows and not state.compiling:
+        inputs = seen([*inputs])
     avals = op.infer_checked([x.aval for x in inputs], attrs)
     node = Node(op, attrs, tuple([x._ref for x in inputs]), avals)
     return tuple([wrap((node, i)) for i in range(len(avals))])
@@ -357,6 +363,8 @@ def emit_all(op: Op, inputs: Sequence[array], attrs: dict[str, Any] = NO_ATTRS) 
 
 def emit_elementwise(op: Op, *inputs: array) -> array:
     """`emit` for ops without attributes, with the inference remembered."""
+    if shadows and not state.compiling:
+        inputs = seen(inputs)
     refs = tuple([x._ref for x in inputs])
     node, i = refs[0]
     aval = node.avals[i]

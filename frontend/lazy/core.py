@@ -90,6 +90,9 @@ class _State(threading.local):
 
 state = _State()
 
+#: Traces of functions with state that run while there are other threads; see `traced_state`.
+shadows: list[Any] = []
+
 
 class Node:
     """One op applied to results of other nodes.
@@ -311,11 +314,13 @@ _PLAIN = frozenset((int, bool, type(None), str, DType, type(Ellipsis)))
 
 class _Hooks:
     """What `arrays` gives to this module: the class of arrays, and the reference of a number as an array of a dtype;
-    and `recipes`: what finds or makes a recipe."""
+    `recipes`: what finds or makes a recipe; and `traced_state`: what this thread sees in an array while `shadows` are
+    there."""
 
     array: Any = None
     number: Callable[[Any, DType], Ref]
     record: Callable[..., Recipe | None]
+    as_seen: Callable[[Any], Any]
 
 
 hooks = _Hooks()
@@ -381,10 +386,24 @@ def key_of(items: Iterable[Any], parts: list, inputs: list, numbers: frozenset[t
 _NONE: frozenset[type] = frozenset()
 
 
+def _as_seen(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Arguments as this thread sees them while others trace functions with state."""
+    return seen(args), {name: seen(x) for name, x in kwargs.items()}
+
+
+def seen(x: Any) -> Any:
+    """An array, or a list or tuple of arrays and other things, as this thread sees it."""
+    if type(x) in (list, tuple):
+        return type(x)([seen(y) for y in x])
+    return hooks.as_seen(x) if type(x) is hooks.array else x
+
+
 def call(memory: Memory, args: tuple, kwargs: dict[str, Any]) -> Any:
     """`memory.function` of these arguments, by its recipe if there is one."""
     parts: list[Any] = []
     inputs: list[Any] = []
+    if shadows and not state.compiling:
+        args, kwargs = _as_seen(args, kwargs)
     if settings.__dict__.get("check") or not key_of(args, parts, inputs, memory.numbers):
         return memory.function(*args, **kwargs)
     if kwargs:
@@ -517,12 +536,13 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 23
+INTERFACE = 24
 native: Any = _native()
 if native is not None:
     native.connect(
         leaf=LEAF, number=NUMBER, no_attrs=NO_ATTRS, state=state, settings=settings.__dict__,
         internal_files=internal_files, is_internal=is_internal, getframe=sys._getframe, dtype=DType, aval=Aval,
+        shadows=shadows, as_seen=_as_seen,
     )  # fmt: skip
     Node, Memory = native.Node, native.Memory  # type: ignore[misc]
     leaf, evaluated, topological, call = native.leaf, native.evaluated, native.topological, native.call

@@ -7,8 +7,9 @@ from typing import Any
 from smelt.ir import locks
 from smelt.runtime import default_device, device_named
 
-from .arrays import array
+from .arrays import array, wrap
 from .asynchrony import begin, wait
+from .core import hooks, shadows
 from .evaluate import evaluate
 from .graph import Ref
 from .streams import check_stream
@@ -38,7 +39,7 @@ def _refs(args: tuple[Any, ...]) -> list[Ref]:
         else:
             tree = locks.loaded("smelt.lazy.tree")
             refs += [x._ref for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]
-    return refs
+    return [hooks.as_seen(wrap(ref))._ref for ref in refs] if shadows else refs
 
 
 def async_eval(*args: Any) -> None:

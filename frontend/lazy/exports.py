@@ -27,19 +27,19 @@ from smelt.ir.op import registry
 from smelt.runtime import Buffer
 
 from .arrays import array, emit, emit_elementwise, wrap
-from .core import LEAF, Ref, leaf
+from .core import LEAF, Ref, hooks, leaf, shadows
 from .evaluate import evaluate
 from .graph import state
 
 #: Bytes that are compared at a time.
 _COMPARED = 1 << 20
 
-_slot: Any = array.__dict__["_ref"]
+slot: Any = array.__dict__["_ref"]
 #: Held while a handle begins to be viewed, or is looked up.
-_changing = locks.lock()
+changing = locks.lock()
 
 
-class _View:
+class View:
     """What is known of a viewed handle.
 
     Attributes:
@@ -111,9 +111,9 @@ class ViewedArray(array):
 
     @property
     def _ref(self) -> Ref:  # type: ignore[override]
-        with _changing:
-            view = _slot.__get__(self)
-            if type(view) is not _View:  # another thread saw its end
+        with changing:
+            view = slot.__get__(self)
+            if type(view) is not View:  # another thread saw its end
                 return view
             is_over = view.owner() is None
             ref = view.current(is_over)
@@ -124,17 +124,17 @@ class ViewedArray(array):
     @_ref.setter
     def _ref(self, ref: Ref) -> None:
         # An update in place makes another array of the handle. The views keep the memory that they show.
-        with _changing:
+        with changing:
             self._become(ref)
 
     def _become(self, ref: Ref) -> None:
-        _slot.__set__(self, ref)
+        slot.__set__(self, ref)
         self.__class__ = array  # type: ignore[assignment]
 
     @property
     def aval(self) -> Aval:
-        view = _slot.__get__(self)
-        return view.aval if type(view) is _View else super().aval
+        view = slot.__get__(self)
+        return view.aval if type(view) is View else super().aval
 
 
 ViewedArray.__name__ = ViewedArray.__qualname__ = array.__name__
@@ -146,39 +146,41 @@ def export(x: array) -> np.ndarray:
     aval = x.aval
     if not aval.size:
         return np.empty(aval.shape, aval.dtype.numpy)
+    if type(x) not in (array, ViewedArray) or (shadows and hooks.as_seen(x) is not x):  # a thread traces with it
+        return x._host().copy()
     if x._ref[0].values is None:
         evaluate((x._ref,))
-    with _changing:
+    with changing:
         if type(x) is not ViewedArray:
             x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
             try:
                 own = _own_memory(x)
                 if own is not None:
-                    view = _View(own, None, None)
+                    view = View(own, None, None)
                 else:
-                    ref = _slot.__get__(x)
+                    ref = slot.__get__(x)
                     seen, copy = ref[0].values[ref[1]].array, Buffer.empty(aval)
                     copy.array[...] = seen
-                    view = _View(copy, ref, seen)
+                    view = View(copy, ref, seen)
             except BaseException:
                 x.__class__ = array  # type: ignore[assignment]
                 raise
-            _slot.__set__(x, view)
-        return _slot.__get__(x).show()
+            slot.__set__(x, view)
+        return slot.__get__(x).show()
 
 
 def _own_memory(x: array) -> Buffer | None:
     """The array's own memory, where nothing else refers to that, and the array has it no more; a copy of a small array
     costs less than to find out."""
-    node, i = _slot.__get__(x)
+    node, i = slot.__get__(x)
     if node.op is not LEAF or node.avals[i].nbytes <= SMALL or state.recording:
         return None
     held, same = [node.values[i]], weakref.ref(node)
-    _slot.__set__(x, None)
+    slot.__set__(x, None)
     del node
     if Buffer.renew(held, 0):
         return held[0]
-    _slot.__set__(x, (same() or leaf(held[0]), i if same() else 0))
+    slot.__set__(x, (same() or leaf(held[0]), i if same() else 0))
     return None
 
 
@@ -191,14 +193,14 @@ def write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
 
 
 def _write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
-    with _changing:
+    with changing:
         if type(x) is not array:
             return False
         x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
         try:
             own = _own_memory(x)
             if own is None:
-                node, i = _slot.__get__(x)
+                node, i = slot.__get__(x)
                 shared = node.values[i]
                 if shared.home is not None or shared.is_pooled:
                     return False
@@ -207,7 +209,7 @@ def _write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
             try:
                 write(own.array)
             finally:
-                _slot.__set__(x, (leaf(own), 0))
+                slot.__set__(x, (leaf(own), 0))
             return True
         finally:
             x.__class__ = array  # type: ignore[assignment]
@@ -215,13 +217,13 @@ def _write_in_place(x: array, write: Callable[[np.ndarray], None]) -> bool:
 
 def kept(x: array) -> Any:
     """What `put_back` makes `x` again, whatever is assigned to it meanwhile."""
-    return _slot.__get__(x)
+    return slot.__get__(x) if type(x) in (array, ViewedArray) else x._ref
 
 
 def put_back(x: array, before: Any) -> None:
-    with _changing:
-        if type(before) is _View:
+    with changing:
+        if type(before) is View:
             x.__class__ = ViewedArray  # type: ignore[assignment]
-            _slot.__set__(x, before)
+            slot.__set__(x, before)
         else:
             x._ref = before

@@ -13,6 +13,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.errors import TreeError, at_user_line, shown
 
 from . import guarded
+from .core import seen, shadows
 from .graph import Handle, Ref
 from .signatures import T
 from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
@@ -147,6 +148,8 @@ class ArrayTree:
 
     def __init__(self, value: Any):
         self.leaves, self.treedef = flatten(value)
+        if shadows:
+            self.leaves = seen(self.leaves)
         self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Handle)]
         self.arrays: list[array] = [self.leaves[i] for i in self.places]
 

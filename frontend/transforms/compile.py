@@ -22,14 +22,14 @@ from smelt.runtime.pipelines import spelled
 from ..lazy import guarded, tree
 from ..lazy.arrays import array, placeholder, wrap
 from ..lazy.calls import NotedCall, have_run
-from ..lazy.core import ALIAS, COMPILED, evaluated
+from ..lazy.core import ALIAS, COMPILED, evaluated, seen, shadows
 from ..lazy.evaluate import check_not_donated, evaluate
 from ..lazy.execution.programs import program_of
-from ..lazy.exports import kept, put_back
 from ..lazy.graph import GIVEN, NO_ATTRS, PARAMETER, GraphFunction, Node, Ref, parameter, record_function, state
 from ..lazy.no_values import OF_A_TRACE
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
+from ..lazy.traced_state import TracedState
 from ..lazy.tree_updates import put
 from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_leaf, state_part, static_part
@@ -130,9 +130,11 @@ class CompiledFunction(Generic[P, R]):
             return self._run(args, kwargs)
         if self._inputs is None and self._outputs is None:
             return self._run(args, kwargs)
+        held = None
         try:
             under_way.append(self)
-            with self._lock if len(under_way) == 1 else turn_of(self):
+            held = self._lock if len(under_way) == 1 else turn_of(self)
+            with held:
                 step = self._steps.last
                 if step is not None and step.call.version is self._store.recent:
                     outs = step.run(args, kwargs, self._inputs, self._outputs)
@@ -140,7 +142,7 @@ class CompiledFunction(Generic[P, R]):
                         return step.call.arranged(outs)
                 return self._run(args, kwargs)
         finally:
-            leave(self)
+            leave(self, held)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         """The function as part of another trace."""
@@ -155,6 +157,7 @@ class CompiledFunction(Generic[P, R]):
         if kwargs and not self._sees_order:
             kwargs = {name: kwargs[name] for name in sorted(kwargs)}
         leaves, treedef = tree.flatten((args, kwargs) if kwargs else args, space=tree.STATES)
+        leaves = seen(leaves) if shadows else leaves
         parts: list[Any] = [treedef, (default_device().name, settings.of_programs, profiling.active is not None)]
         if _ARRAYS.issuperset(map(type, leaves)):
             refs = [x._ref for x in leaves]
@@ -398,17 +401,18 @@ class CompiledFunction(Generic[P, R]):
                 inner.append(unwrapped(x))
         rebuilt = tree.unflatten(treedef, inner)
         new_args, new_kwargs = rebuilt if with_kwargs else (rebuilt, {})
-        saved = [(x, kept(x)) for x in state_arrays]
         before = [(held, tree.mapped(state_leaf, held)) for held in (self._inputs, self._outputs) if held is not None]
-        saved += [(x, kept(x)) for _, copied in before for x in arrays_of(copied)]
+        traced_state = TracedState([*state_arrays, *(x for _, copied in before for x in arrays_of(copied))])
+        values = [x._ref for x in (*arrays_of(leaves), *state_arrays)]
         outputs: Any = None
         state_out: list[array] = []
         self.shared = parts_of((self._inputs, self._outputs))
         try:
             with tracing():
-                for x in state_arrays:
-                    parameters.append(parameter(x.aval if sized is None else sized(x.aval)))
-                    x._ref = parameters[-1]
+                parameters += [parameter(x.aval if sized is None else sized(x.aval)) for x in state_arrays]
+                traced_state.begin(zip(parameters, values) if before and sized is None else None)
+                for x, ref in zip(state_arrays, parameters[len(parameters) - len(state_arrays) :]):
+                    x._ref = ref
                 result = self._fun(*new_args, **new_kwargs)
                 outs, out_tree = tree.flatten(result)
                 _check_no_iterator(outs, self._name)
@@ -418,8 +422,7 @@ class CompiledFunction(Generic[P, R]):
                     state_out = arrays_of(outputs)
                 state_refs = [x._ref for x in state_out]
         finally:
-            for x, was in saved:
-                put_back(x, was)
+            traced_state.end(state_out)
             for held, copied in before:
                 put(held, copied)
             self.shared = frozenset()

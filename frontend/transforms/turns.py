@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+import threading
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
@@ -41,7 +42,11 @@ under_way: list[Stateful] = []
 
 class Turn:
     """Locks that are held together. A thread waits for one of them while it holds none of the others: who has it may be
-    about to take those, in a call within a call."""
+    about to take those, in a call within a call.
+
+    Calls within calls may come to wait for each other all the same, those of functions that share nothing. Then one of
+    them does without what it waits for, as if the calls around it were its own thread's.
+    """
 
     def __init__(self, locks: list[Any]):
         self._locks = locks
@@ -51,31 +56,72 @@ class Turn:
         try:
             while True:
                 first, *others = self._locks
-                self._held += filter(_WAIT, (first,))  # no interrupt comes between the taking and the noting
+                if not self._take(first):
+                    return
                 for lock in others:
                     self._held += filter(_TRY, (lock,))
                     if self._held[-1] is not lock:
                         break
                 else:
                     return
-                self.__exit__(None, None, None)
+                self.release()
                 self._locks = [lock, *(other for other in self._locks if other is not lock)]
         except BaseException:
-            self.__exit__(None, None, None)
+            self.release()
             raise
+
+    def _take(self, lock: Any) -> bool:
+        """Wait for a lock; False where its thread waits for one of this one's."""
+        self._held += filter(_TRY, (lock,))  # no interrupt comes between the taking and the noting
+        while not self._held:
+            me = threading.get_ident()
+            try:
+                mine = {id(other._lock) for other in list(under_way) if other._lock._is_owned()}
+                _waiting[me] = id(lock), mine
+                if mine and _leads_to(me):
+                    return False
+                self._held += filter(_WAIT, (lock,))
+            finally:
+                _waiting.pop(me, None)
+        return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        while self._held:
-            self._held.pop().release()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of what is held. What an interrupt keeps `__exit__` from does `leave`."""
+        with contextlib.suppress(IndexError):  # no interrupt comes between the forgetting and the releasing
+            deque(map(_RELEASE, iter(self._held.pop, None)), 0)
 
 
-_WAIT, _TRY = operator.methodcaller("acquire"), operator.methodcaller("acquire", False)
+_WAIT, _TRY = operator.methodcaller("acquire", True, 0.05), operator.methodcaller("acquire", False)
+_RELEASE = operator.methodcaller("release")
+
+#: Of threads that wait for a lock: which one, and those that they have.
+_waiting: dict[int, tuple[int, set[int]]] = {}
 
 
-def leave(function: Stateful) -> None:
-    """A call of a function is over."""
+def _leads_to(thread: int) -> bool:
+    """Whether threads wait for each other in a circle in which `thread` is the one to give way: that with the least
+    number."""
+    waiting = dict(_waiting)
+    circle = [thread]
+    while True:
+        wanted, _ = waiting[circle[-1]]
+        follower = next((other for other, (_, has) in waiting.items() if wanted in has), None)
+        if follower is None:
+            return False
+        if follower in circle:
+            return follower == thread and thread == min(circle)
+        circle.append(follower)
+
+
+def leave(function: Stateful, held: Any = None) -> None:
+    """A call of a function is over, which held what `turn_of` gives."""
+    if type(held) is Turn:
+        held.release()
     if function in under_way:  # else it began before this process was forked, or was interrupted before it was noted
         under_way.remove(function)
 
@@ -83,12 +129,14 @@ def leave(function: Stateful) -> None:
 @contextlib.contextmanager
 def turn(function: Stateful) -> Iterator[None]:
     """While something else than a call does what a call does."""
+    held: Any = None
     try:
         under_way.append(function)
-        with turn_of(function):
+        held = turn_of(function)
+        with held:
             yield
     finally:
-        leave(function)
+        leave(function, held)
 
 
 def turn_of(function: Stateful) -> Any:
@@ -99,7 +147,7 @@ def turn_of(function: Stateful) -> Any:
         return function._lock
     mine = _parts(function)
     sharing = [other._lock for other in others.values() if not mine.isdisjoint(_parts(other))]
-    return Turn([function._lock, *sharing]) if sharing else function._lock
+    return Turn([function._lock, *sharing])
 
 
 def _parts(function: Stateful) -> frozenset[int]:
@@ -114,7 +162,7 @@ def parts_of(state: Any) -> frozenset[int]:
         x = left.pop()
         if id(x) in found:
             continue
-        if type(x) is array:
+        if isinstance(x, array):
             found.add(id(x))
         elif tree.is_node(x):
             if type(x) is not tuple:

@@ -16,6 +16,7 @@ from smelt.ir.keywords import explain_keywords
 from ..lazy import tree
 from ..lazy.arguments import aval_of, is_integer
 from ..lazy.arrays import array, as_array, wrap
+from ..lazy.core import seen, shadows
 from ..lazy.graph import Ref, parameter, record_function, state
 from ..lazy.signatures import P, R
 from .recording import apply_function, article, check_function, check_no_escape, name_of, tracing, unchanged
@@ -57,6 +58,8 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
+        if shadows:
+            leaves = seen(leaves)
         axes = _argument_axes(in_axes, args, kwargs)
         mapped = [(i, x, a) for i, (x, a) in enumerate(zip(leaves, axes)) if a is not None and isinstance(x, array)]
 

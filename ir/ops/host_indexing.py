@@ -3,6 +3,7 @@ their gradients come to."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 from ..aval import Aval
 from ..host_loops import loops
 from ..op import Avals, Ints
+
+#: Places up to which one call of NumPy that takes them all is quicker than several that take an axis each.
+FEW = 4096
 
 
 def are_rows(x: Aval, indices: Avals, axes: Ints, window: Sequence[Any]) -> bool:
@@ -32,6 +36,9 @@ def rows(x: np.ndarray, *given: Any) -> np.ndarray:
     *indices, extents, shape = given
     if len(indices) == 1:
         return x.take(indices[0], 0, mode="clip").reshape(shape)
+    if indices[0].size <= FEW and x.flags.c_contiguous:
+        places = np.ravel_multi_index(tuple(indices), extents, mode="clip")
+        return x.reshape(math.prod(extents), -1).take(places, 0).reshape(shape)
     places = [np.minimum(np.maximum(i, 0, dtype=np.int64), d - 1) for i, d in zip(indices, extents)]
     if not x.flags.c_contiguous:
         return x[tuple(places)].reshape(shape)
@@ -91,6 +98,9 @@ def _bytes(x: np.ndarray) -> np.ndarray:
 
 def _numbers(indices: Sequence[np.ndarray], extents: Sequence[int]) -> np.ndarray:
     """Row-major numbers of places; no place has -1."""
+    if len(indices) > 1 and indices[0].size <= FEW:
+        with contextlib.suppress(ValueError):  # some are no places
+            return np.ravel_multi_index([i.reshape(-1) for i in indices], extents)
     places = [i.astype(np.int64, copy=False).reshape(-1) for i in indices]
     if len(places) == 1:
         return places[0]

@@ -27,7 +27,7 @@ from ..op import (
     only,
 )
 from ..scalar import Scalar, ScalarBuilder
-from ..short_axes import by_groups, groups_of_axes, reduced
+from ..short_axes import by_groups, groups_of_axes, reduced, reducing
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -162,9 +162,6 @@ class ReduceProd(Reduction, name="reduce_prod"):
         return x * 1 if x.dtype.is_complex else x  # 1 · x has other zeros, and NaN beside infinities
 
 
-_max, _min = functools.partial(reduced, np.maximum), functools.partial(reduced, np.minimum)
-
-
 class _Extremum(Reduction):
     """Maximum or minimum: NaN if there is one; ties share the derivative equally."""
 
@@ -195,10 +192,10 @@ class ReduceMax(_Extremum, name="reduce_max"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return _max(x, axes)
+        return reduced(np.maximum, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(_max, (axes,))
+        return HostCall(reducing(np.maximum, operands[0]), (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
@@ -218,10 +215,10 @@ class ReduceMin(_Extremum, name="reduce_min"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return _min(x, axes)
+        return reduced(np.minimum, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(_min, (axes,))
+        return HostCall(reducing(np.minimum, operands[0]), (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
@@ -258,6 +255,9 @@ class ReduceAll(Reduction, name="reduce_all"):
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return reduced(np.logical_and, x, axes)
 
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        return HostCall(reducing(np.logical_and, operands[0]), (axes,))
+
     def identity(self, dtype: DType) -> float:
         return True
 
@@ -279,11 +279,22 @@ class ReduceAny(Reduction, name="reduce_any"):
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
         return reduced(np.logical_or, x, axes)
 
+    def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
+        return HostCall(reducing(np.logical_or, operands[0]), (axes,))
+
     def identity(self, dtype: DType) -> float:
         return False
 
     def combine(self, k: ScalarBuilder, x: Scalar, y: Scalar) -> Scalar:
         return x | y
+
+
+def _first_largest(x: np.ndarray, axis: int) -> np.ndarray:
+    return np.asarray(x.argmax(axis)).astype(np.uint32)
+
+
+def _first_least(x: np.ndarray, axis: int) -> np.ndarray:
+    return np.asarray(x.argmin(axis)).astype(np.uint32)
 
 
 class ArgMax(ArgReduction, name="argmax"):
@@ -299,6 +310,9 @@ class ArgMax(ArgReduction, name="argmax"):
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmax(halves.widened(x), axis=axis).astype(np.uint32)
 
+    def host_call(self, operands: Avals, result: Aval, *, axis: Int) -> HostCall | None:
+        return None if halves.is_half(operands[0].dtype.numpy) else HostCall(_first_largest, (axis,))
+
 
 class ArgMin(ArgReduction, name="argmin"):
     """Index of the smallest element along an axis; the first of several.
@@ -312,3 +326,6 @@ class ArgMin(ArgReduction, name="argmin"):
     @silent
     def reference(self, x: np.ndarray, *, axis: Int) -> np.ndarray:
         return np.argmin(halves.widened(x), axis=axis).astype(np.uint32)
+
+    def host_call(self, operands: Avals, result: Aval, *, axis: Int) -> HostCall | None:
+        return None if halves.is_half(operands[0].dtype.numpy) else HostCall(_first_least, (axis,))

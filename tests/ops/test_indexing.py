@@ -12,7 +12,7 @@ from smelt.ir import op as op_module
 from smelt.ir.aval import Aval
 from smelt.ir.errors import AttributeValueError, DTypeError, NotDifferentiableError, ShapeError
 from smelt.ir.host_loops import loops
-from smelt.ir.ops.host_indexing import write_rows
+from smelt.ir.ops.host_indexing import FEW, rows, write_rows
 from smelt.lazy import core
 
 from .rules import (
@@ -288,3 +288,32 @@ def test_one_window_is_a_slice(mode: str, dtype: str, rng: np.random.Generator) 
         np.testing.assert_array_equal(found, want, strict=True)
         np.testing.assert_array_equal(found, run("scatter", x, updates, *indices, axes=(0, 1), mode=mode), strict=True)
         np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32"])
+@pytest.mark.parametrize("shape", [(), (3, 2), (FEW,), (FEW + 1,)])
+@pytest.mark.parametrize("inside", [False, True])
+def test_few_places_and_many_are_found_alike(
+    dtype: str, shape: tuple[int, ...], inside: bool, rng: np.random.Generator
+) -> None:
+    """Places beyond the ends are the nearest ones for a gather, and none for a scatter, however many there are."""
+    extents = (4, 3, 5)
+    x = rng.integers(0, 100, (*extents, 2)).astype(np.int32)
+    ends = np.iinfo(dtype)
+    drawn = [rng.integers(0, d, shape) for d in extents]
+    if not inside:
+        odd = [rng.choice([ends.min, ends.max, d, d - 1], shape) for d in extents]
+        drawn = [np.where(rng.random(shape) < 0.3, o, i) for i, o in zip(drawn, odd)]
+    indices = [i.astype(dtype) for i in drawn]
+    found = rows(x, *indices, extents, (*shape, 1, 1, 1, 2))
+    places = [np.clip(i.astype(np.int64), 0, d - 1) for i, d in zip(indices, extents)]
+    np.testing.assert_array_equal(found.reshape(*shape, 2), x[tuple(places)])
+
+    updates = rng.integers(0, 100, (*shape, 1, 1, 1, 2)).astype(np.int32)
+    expected, out = x.copy(), x.copy()
+    flat = [i.reshape(-1).astype(np.int64) for i in indices]
+    for *place, update in zip(*flat, updates.reshape(-1, 2)):
+        if all(0 <= i < d for i, d in zip(place, extents)):
+            expected[tuple(place)] += update
+    write_rows(np.add, out, updates, *indices, extents)
+    np.testing.assert_array_equal(out, expected)

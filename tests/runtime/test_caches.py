@@ -85,6 +85,8 @@ KEPT = {
     "frontend/lazy/tree_nodes.py _attributes": "weak",
     "frontend/lazy/tree_nodes.py _registered": "weak",
     "frontend/transforms/turns.py under_way": "calls that run right now",
+    "frontend/transforms/turns.py _waiting": "threads that wait right now",
+    "frontend/lazy/core.py shadows": "traces that run right now",
     "frontend/transforms/versions.py _shared": "goes with its function; settings.cache_bytes each",
     "ir/attributes.py _decoded": "8,192 attributes, none of them long",
     "ir/context.py _avals": "8,192 types",

@@ -13,8 +13,11 @@ import pytest
 import smelt
 from smelt.ir import custom_call
 from smelt.ir.custom_call import Call, Target, register_target
+from smelt.transforms import turns
 from smelt.transforms.turns import under_way
 from smelt.transforms.versions import LEAST_GIVEN
+
+from .. import interrupts
 
 #: What a call of the target `turns.pause` does.
 pauses: list[Callable[[], None]] = []
@@ -222,3 +225,63 @@ def test_one_function_in_several_threads(kind: str) -> None:
         assert f(x).tolist() == [n + 1.0] * 4
         other.join()
         assert found == [[10 * n + 1.0] * 4]
+
+
+def test_calls_within_calls_of_functions_that_share_nothing_do_not_wait_for_each_other() -> None:
+    """Each thread is in a call of one function, and calls the other one."""
+    one, two = [smelt.array(1.0)], [smelt.array(1.0)]
+    f, g = adding(1, one, one), adding(10, two, two)
+    for _ in range(3):
+        f()
+        g()
+    smelt.eval(one, two)
+    both_inside = threading.Barrier(2)
+    inner = threading.local()
+
+    def pause(call: Call, x: np.ndarray) -> np.ndarray:
+        if (function := vars(inner).pop("function", None)) is not None:
+            both_inside.wait(60)
+            function()
+        return x.copy()
+
+    def outer(function: Callable[[], Any], called: Callable[[], Any]) -> None:
+        inner.function = called
+        function()
+        smelt.eval(one, two)
+
+    custom_call._targets["turns.pause"] = Target("turns.pause", pause)
+    others = [Other(lambda: outer(f, g)), Other(lambda: outer(g, f))]
+    for other in others:
+        other._thread.start()
+    for other in others:
+        other.join()
+    assert one[0].item() in (5, 6) and two[0].item() in (41, 51)  # of a call that did without waiting one is lost
+    assert not under_way and not turns._waiting
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_interrupt_leaves_no_lock(several: bool) -> None:
+    """Wherever it comes."""
+    state = [smelt.array(1.0)]
+    functions = [adding(1, state, state), adding(10, state, state)]
+    locks = [f._lock for f in functions]
+
+    def call() -> None:
+        held = None
+        try:
+            held = turns.Turn(locks[: 1 + several])
+            with held:
+                assert all(lock._is_owned() for lock in locks[: 1 + several])
+        finally:
+            turns.leave(functions[0], held)
+
+    places = 0
+    for place in interrupts.everywhere(call, turns.Turn.__enter__, turns.Turn._take, turns.Turn.__exit__):
+        assert not any(lock._is_owned() for lock in locks), place
+        places += 1
+    for _ in interrupts.everywhere(call, turns.Turn.release):
+        for lock in locks:
+            while lock._is_owned():  # the second interrupt would be one more
+                lock.release()
+        places += 1
+    assert places > 3 and not turns._waiting

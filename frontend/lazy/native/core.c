@@ -3,6 +3,7 @@
 #include "core.h"
 
 PyObject *LEAF, *PARAMETER, *NUMBER, *NO_ATTRS, *state, *settings, *internal_files, *is_internal, *getframe, *numbers;
+PyObject *shadows, *as_seen;
 PyObject *record, *number_ref, *dtype_type, *str_traced, *str_compiling, *str_check, *str_place, *str_aval;
 PyObject *str_dtype, *str_recording, *str_array, *str_ref, *zero, *zero_texts[2], *empty;
 PyTypeObject *array_type, *aval_type, *buffer_type, *function_type, *ndarray_type, *prepared_type;
@@ -25,12 +26,13 @@ Py_ssize_t slot_of(PyObject *type, const char *name)
 static PyObject *connect(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"leaf", "number", "no_attrs", "state", "settings", "internal_files", "is_internal",
-                            "getframe", "dtype", "aval", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!OOOOO!:connect", names, &LEAF, &NUMBER, &NO_ATTRS, &state,
-                                     &PyDict_Type, &settings, &internal_files, &is_internal, &getframe, &dtype_type, &PyType_Type, &aval_type))
+                            "getframe", "dtype", "aval", "shadows", "as_seen", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$OOOOO!OOOOO!O!O:connect", names, &LEAF, &NUMBER, &NO_ATTRS, &state,
+                                     &PyDict_Type, &settings, &internal_files, &is_internal, &getframe, &dtype_type, &PyType_Type, &aval_type,
+                                     &PyList_Type, &shadows, &as_seen))
         return NULL;
     PyObject *kept[] = {LEAF, NUMBER, NO_ATTRS, state, settings, internal_files, is_internal, getframe,
-                        dtype_type, (PyObject *)aval_type};
+                        dtype_type, (PyObject *)aval_type, shadows, as_seen};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         Py_INCREF(kept[i]); /* for as long as the process lives */
     PyObject *aval = (PyObject *)aval_type;

@@ -386,11 +386,22 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
     }
     Memory *memory = (Memory *)given[0];
     PyObject *args = given[1], *kwargs = given[2], *result = NULL, *tuple = NULL, *traced = NULL, *recipe, *name, *x;
-    PyObject *check = PyDict_GetItemWithError(settings, str_check), *names = NULL;
+    PyObject *check = PyDict_GetItemWithError(settings, str_check), *names = NULL, *seen = NULL;
     Key key;
     key.n_parts = key.n_inputs = key.n_owned = 0;
     if (check == NULL && PyErr_Occurred())
         return NULL;
+    PyObject *compiling = PyObject_GetAttr(state, str_compiling);
+    if (compiling == NULL)
+        return NULL;
+    int inside = compiling != zero && PyObject_IsTrue(compiling);
+    Py_DECREF(compiling);
+    if (!inside && PyList_GET_SIZE(shadows)) { /* another thread traces a function with state */
+        if ((seen = PyObject_CallFunctionObjArgs(as_seen, args, kwargs, NULL)) == NULL)
+            return NULL;
+        args = PyTuple_GET_ITEM(seen, 0);
+        kwargs = PyTuple_GET_ITEM(seen, 1);
+    }
     int usable = check != Py_True;
     PyObject *operands = PySet_GET_SIZE(memory->numbers) ? memory->numbers : NULL;
     for (Py_ssize_t i = 0; usable == 1 && i < PyTuple_GET_SIZE(args); i++)
@@ -412,11 +423,6 @@ PyObject *call(PyObject *module, PyObject *const *given, Py_ssize_t n_given)
         result = PyObject_Call(memory->function, args, kwargs);
         goto done;
     }
-    PyObject *compiling = PyObject_GetAttr(state, str_compiling);
-    if (compiling == NULL)
-        goto done;
-    int inside = compiling != zero && PyObject_IsTrue(compiling);
-    Py_DECREF(compiling);
     PyObject *recipes = inside ? memory->inside : memory->outside;
     if ((tuple = PyTuple_New(key.n_parts)) == NULL)
         goto done;
@@ -454,6 +460,7 @@ done:
     Py_XDECREF(traced);
     Py_XDECREF(tuple);
     Py_XDECREF(names);
+    Py_XDECREF(seen);
     key_free(&key);
     return result;
 }

@@ -1,0 +1,156 @@
+"""The state of a compiled function while it is traced: placeholders stand in its arrays, and results of the trace in
+its dicts and lists. Other threads see none of them: in an array they see what was there before, in a result what it
+comes to for the arguments of the call that traces.
+
+Where the thread that traces is the only one, nothing of this is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from smelt.ir import locks
+
+from .arrays import array, wrap
+from .core import Node, Ref, hooks, shadows, topological
+from .exports import View, ViewedArray, changing, kept, put_back, slot
+from .graph import state
+
+
+class _Held:
+    """What is in a `TracedArray`.
+
+    Attributes:
+        owner: whose trace it is, in which thread. inside: what that sees.
+        before: what others see: a reference, or a view of `exports`.
+    """
+
+    __slots__ = ("before", "inside", "owner", "thread")
+
+    def __init__(self, owner: TracedState, inside: Ref, before: Any):
+        self.owner, self.thread, self.inside, self.before = owner, threading.get_ident(), inside, before
+
+
+class TracedArray(array):
+    """A handle that is part of the state of a function that a thread traces."""
+
+    __slots__ = ()
+
+    @property
+    def _ref(self) -> Ref:  # type: ignore[override]
+        found = slot.__get__(self)
+        if type(found) is _Held:
+            found = found.inside if found.thread == threading.get_ident() else found.before
+        if type(found) is View:
+            with changing:
+                return found.current(False)
+        return found
+
+    @_ref.setter
+    def _ref(self, ref: Ref) -> None:
+        with changing:
+            held = slot.__get__(self)
+            if type(held) is not _Held:  # the trace has ended
+                slot.__set__(self, ref)
+            elif held.thread == threading.get_ident():
+                held.inside = ref
+            else:  # as if the trace had not begun
+                held.before = ref
+
+
+TracedArray.__name__ = TracedArray.__qualname__ = array.__name__
+TracedArray.__module__ = array.__module__
+
+
+class TracedState:
+    """What a trace puts other things into.
+
+    Args:
+        arrays: those of the state.
+    """
+
+    def __init__(self, arrays: Iterable[array]):
+        self._arrays = list({id(x): x for x in arrays}.values())
+        self._saved: list[tuple[array, Any]] = []
+        self._shadow: Shadow | None = None
+
+    def begin(self, arguments: Iterable[tuple[Ref, Ref]] | None) -> None:
+        """From now on this thread alone sees what it puts into the arrays.
+
+        Args:
+            arguments: placeholders and their values; None: they have other types.
+        """
+        if threading.active_count() == 1:
+            self._saved = [(x, kept(x)) for x in self._arrays]
+            return
+        if arguments is not None:
+            self._shadow = Shadow(dict(arguments))
+            shadows.append(self._shadow)
+        with changing:
+            for x in self._arrays:
+                if type(x) is TracedArray:  # of a trace around this one
+                    self._saved.append((x, kept(x)))
+                    continue
+                held = _Held(self, x._ref, slot.__get__(x))
+                x.__class__ = TracedArray  # type: ignore[assignment]
+                slot.__set__(x, held)
+
+    def end(self, results: Iterable[array]) -> None:
+        """Put everything back; `results`: what the function has left in its state, where other threads may have found
+        it."""
+        if self._shadow is not None:
+            new = [x for x in results if type(x) is array]
+            for x, ref in zip(new, self._shadow.of([x._ref for x in new])):
+                x._ref = ref
+        for x, before in self._saved:
+            put_back(x, before)
+        with changing:
+            for x in self._arrays:
+                held = slot.__get__(x)
+                if type(held) is _Held and held.owner is self:
+                    slot.__set__(x, held.before)  # first: who finds an `array` takes what is in it for a reference
+                    x.__class__ = ViewedArray if type(held.before) is View else array  # type: ignore[assignment]
+        if self._shadow in shadows:
+            shadows.remove(self._shadow)
+
+
+class Shadow:
+    """A trace as others see it: its results are computed from the arguments of the call that traces."""
+
+    def __init__(self, arguments: dict[Ref, Ref]):
+        self.thread = threading.get_ident()
+        self._copies = arguments
+        self._copied: set[Node] = set()
+        self._lock = locks.lock()
+
+    def of(self, refs: Sequence[Ref]) -> list[Ref]:
+        """Results of the trace by nodes that belong to no trace; other references as they are."""
+        with self._lock:
+            return self._of(refs)
+
+    def _of(self, refs: Sequence[Ref]) -> list[Ref]:
+        copies, copied = self._copies, self._copied
+        for node in topological(refs, copied):
+            inputs = tuple([copies.get(r, r) for r in node.inputs])
+            copied.add(node)
+            if inputs == node.inputs:
+                continue
+            copy = Node(node.op, node.attrs, inputs, node.avals)
+            copy.where = node.where
+            copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
+        return [copies.get(ref, ref) for ref in refs]
+
+
+def as_seen(x: array) -> array:
+    """What this thread sees in an array that may be the result of another's trace."""
+    ref = x._ref
+    if ref[0].values is None and ref[0].traced and not state.compiling:
+        for shadow in shadows.copy():
+            if shadow.thread != threading.get_ident() and (new := shadow.of([ref])[0]) is not ref:
+                return wrap(new)
+    return x
+
+
+hooks.as_seen = as_seen
