@@ -225,6 +225,11 @@ def mentions(module: Any, *names: str) -> bool:
     return any(contains(function, *names) for function in functions(module).values())
 
 
+def names_of_formula(formula: str) -> list[str]:
+    """The full names of the ops that compute this (see `Op.formula`)."""
+    return [f"smelt.{op.name}" for op in ops.values() if op.formula == formula]
+
+
 def contains(function: Any, *names: str) -> bool:
     """Whether a function contains an op of one of these full names."""
     return any(item.operation.name in names for block in function.regions[0].blocks for item in block.operations)
