@@ -18,8 +18,8 @@ from tests.ops.cases import cases, sample
 
 #: What formulas mean.
 MEANINGS = {
-    "x + y": np.add, "x - y": np.subtract, "x * y": np.multiply, "x / y": np.divide, "-x": np.negative, "exp(x)": np.exp,
-    "max(x, y)": np.maximum, "sum(x)": np.sum, "max(x)": np.max,
+    "x + y": np.add, "x - y": np.subtract, "x * y": np.multiply, "x / y": np.divide, "-x": np.negative,
+    "exp(x)": np.exp, "max(x, y)": np.maximum, "sum(x)": np.sum, "max(x)": np.max,
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_an_op_computes_its_formula(op: Op) -> None:
 
 
 def test_a_formula_that_no_pass_knows_is_an_error() -> None:
-    with pytest.raises(AttributeValueError, match="no such formula: 'e.x'; of an op of the kind 'elementwise' passes know"):
+    with pytest.raises(AttributeValueError, match=r"no such formula: 'e.x'; of an op of the kind 'elementwise'"):
 
         class Wrong(Elementwise, name="acme_wrong"):
             """Exponential.
