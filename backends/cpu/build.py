@@ -47,8 +47,8 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
     kept, chunks = kept_axes(body), split_chunks(body)
     if kept is None or schedule not in ("row", "split"):
         raise SmeltError(
-            f"@{body.name}: the cpu backend has no schedule {schedule!r}: the module was fused for another device; fuse "
-            "for this one what it was before (--pass-pipeline=cpu)"
+            f"@{body.name}: the cpu backend has no schedule {schedule!r}: the module was fused for another device; "
+            "compile for this one what it was before (--pass-pipeline=cpu)"
         )
     if schedule == "row":
         merging = Merging.of(body, kept)
