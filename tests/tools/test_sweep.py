@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +127,14 @@ def test_texts_and_commands(run: Any, name: str, tmp_path: Path) -> None:
         _said(run("diff", file, files["raw"], main=cli.main), f"diff of {form}")
     for form in {"raw", *PIPELINES} & files.keys():
         _said(run("view", files[form], "-o", tmp_path / "page.html", main=cli.main), f"view of {form}")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_behind_standard_output_is_an_error_message(good: str) -> None:
+    commands = ["opt", good, "--cse"], ["opt", "--list-passes"], ["opt", good, "--short"], ["cache"], ["doctor"]
+    for command in commands:
+        with open("/dev/full", "w") as full:
+            run = [sys.executable, "-m", "smelt.tools", *command]
+            done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode and "<stdout>: error: cannot be written: " in done.stderr, command
+        assert "Traceback" not in done.stderr and "internal error" not in done.stderr

@@ -309,17 +309,6 @@ def test_a_job_that_ends_the_process_is_an_error_message(leave: Any, capsys: pyt
     assert "a.mlir: error: pass leave ended the process (exit code " in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_a_full_disk_behind_standard_output_is_an_error_message(good: str) -> None:
-    commands = ["opt", good, "--cse"], ["opt", "--list-passes"], ["opt", good, "--short"], ["cache"], ["doctor"]
-    for command in commands:
-        with open("/dev/full", "w") as full:
-            run = [sys.executable, "-m", "smelt.tools", *command]
-            done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        assert done.returncode and "<stdout>: error: cannot be written: " in done.stderr, command
-        assert "Traceback" not in done.stderr and "internal error" not in done.stderr
-
-
 def test_a_parser_that_hangs_is_given_up(capsys: pytest.CaptureFixture[str]):
     from smelt.tools.isolate import run_isolated
 
