@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.errors import SmeltError
 from smelt.ir.index import Access, Index, names_of
-from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.conversion import Convert
-from smelt.ir.ops.exponential import Exp
-from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_pointwise
+from smelt.passes.kernels.analysis import Coordinates, collect_reads, is_moved, is_pointwise
 from smelt.passes.kernels.attention_chains import ChainPlan, End, chain_plan
 from smelt.passes.kernels.attention_masks import constant_of, seen_keys
 
@@ -85,7 +83,7 @@ def analyse_chain(body: Function) -> Chain:
     numbers: list[Index] = []
     roots = [(end.op.operands[end.side], end.place) for end in plan.ends]
     collect_reads(body.ops, roots, numbers)
-    exponentials = tuple(op for op in body.ops if isinstance(op.op, Exp))
+    exponentials = tuple(op for op in body.ops if op.op.formula == "exp(x)")
     ends = [_end(body, end, output, (batch, rows, depth)) for end, output in zip(plan.ends, plan.outputs)]
     return Chain(
         body, batch, rows, depth, tuple(scores), tuple(ends), tuple(argument_reads(body, roots)), bool(numbers),
@@ -120,7 +118,7 @@ def _bounds(
     (exponential,) = exponentials
     value, difference = exponential.results[0], exponential.operands[0].owner
     places = list(collect_reads(body.ops, roots).get(value, {}))
-    if difference is None or not isinstance(difference.op, Sub) or len(places) != 1:
+    if difference is None or difference.op.formula != "x - y" or len(places) != 1:
         return ()
     if not all(_vanishes(v, value) for v, _ in roots):
         return ()
@@ -147,12 +145,12 @@ def _vanishes(value: Value, factor: Value) -> bool:
     if owner is None or not is_pointwise(owner):
         return False
     operands = owner.operands
-    if isinstance(owner.op, Mul):
+    if owner.op.formula == "x * y":
         return any(_vanishes(v, factor) for v in operands)
-    if isinstance(owner.op, (Add, Sub)):
+    if owner.op.formula in ("x + y", "x - y"):
         return all(_vanishes(v, factor) for v in operands)
     if isinstance(owner.op, Select):
         return all(constant_of(v) == 0 or _vanishes(v, factor) for v in operands[1:])
-    if isinstance(owner.op, (Div, Neg, Convert)) or (owner.op.kind == "movement" and len(operands) == 1):
+    if owner.op.formula in ("x / y", "-x") or isinstance(owner.op, Convert) or is_moved(owner):
         return _vanishes(operands[0], factor)
     return False

@@ -31,7 +31,7 @@ def merging_pairs(plan: Plan, held: Collection[DType] = (dtypes.float32,)) -> li
     Args:
         held: the dtypes in which their states may be.
     """
-    found = (_pair(plan, op, held) for op in plan.reductions if op.name == "reduce_sum")
+    found = (_pair(plan, op, held) for op in plan.reductions if op.op.formula == "sum(x)")
     return [pair for pair in found if pair is not None]
 
 
@@ -40,18 +40,18 @@ def _pair(plan: Plan, op: OpView, held: Collection[DType]) -> MergingPair | None
     if term is None or compute_dtype(op.operands[0].dtype) not in held:
         return None
     kind: type[MergingPair]
-    if isinstance(term.op, Exp):
+    if term.op.formula == "exp(x)":
         kind = ShiftedExponentials
-    elif term.name == "mul" and term.operands[0] is term.operands[1]:
+    elif term.op.formula == "x * y" and term.operands[0] is term.operands[1]:
         kind = SquaredDistances
     else:
         return None
     difference = term.operands[0].owner
-    if difference is None or difference.name != "sub":
+    if difference is None or difference.op.formula != "x - y":
         return None
     x, shift = difference.operands
     first = _only_reduction(plan, shift, plan.places[op.results[0]])
-    if first is None or first.name != kind.first_name or _widened(first.operands[0]) is not _widened(x):
+    if first is None or first.op.formula != kind.first_formula or _widened(first.operands[0]) is not _widened(x):
         return None
     if plan.places[first.results[0]] != plan.places[op.results[0]]:
         return None
@@ -96,7 +96,7 @@ class MergingPair(ABC):
     first: OpView
     x: Value
     shift: Value
-    first_name = ""  #: the op of the first
+    first_formula = ""  #: of the first
 
     @property
     def results(self) -> list[Value]:
@@ -141,7 +141,7 @@ class ShiftedExponentials(MergingPair):
     element is.
     """
 
-    first_name = "reduce_max"
+    first_formula = "max(x)"
 
     @property
     def state(self) -> list[DType]:
@@ -200,7 +200,7 @@ class SquaredDistances(MergingPair):
     Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
     """
 
-    first_name = "reduce_sum"
+    first_formula = "sum(x)"
 
     @property
     def state(self) -> list[DType]:
@@ -279,10 +279,10 @@ def deviations_of(plan: Plan, pair: MergingPair) -> list[Deviations]:
     found = []
     for op in plan.reductions:
         place = plan.places[op.results[0]]
-        if op.name != "reduce_sum" or op is pair.op or place != pair.place:
+        if op.op.formula != "sum(x)" or op is pair.op or place != pair.place:
             continue
         term = op.operands[0]
-        factors = term.owner.operands if term.owner is not None and term.owner.name == "mul" else (term,)
+        factors = term.owner.operands if term.owner is not None and term.owner.op.formula == "x * y" else (term,)
         if compute_dtype(term.dtype) is not pair.dtype or sum(_is_distance(v, pair) for v in factors) != 1:
             continue
         others = [v for v in factors if not _is_distance(v, pair)]
@@ -293,7 +293,7 @@ def deviations_of(plan: Plan, pair: MergingPair) -> list[Deviations]:
 
 def _is_distance(v: Value, pair: MergingPair) -> bool:
     """Whether a value is that whose squares a pair sums."""
-    return v.owner is not None and v.owner.name == "sub" and v.owner.operands == (pair.x, pair.shift)
+    return v.owner is not None and v.owner.op.formula == "x - y" and v.owner.operands == (pair.x, pair.shift)
 
 
 def _waits(plan: Plan, v: Value, at: Coordinates) -> bool:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, get_origin
 
@@ -121,6 +121,13 @@ class HostCall(NamedTuple):
     repeats: bool = False
 
 
+#: By kind, the formulas by which passes recognize ops.
+FORMULAS: Mapping[str, tuple[str, ...]] = {
+    "elementwise": ("x + y", "x - y", "x * y", "x / y", "-x", "exp(x)", "max(x, y)"),
+    "reduction": ("sum(x)", "max(x)"),
+}
+
+
 class Op:
     """Base class of all ops. Subclass with ``name="..."`` to define one and register it."""
 
@@ -156,6 +163,9 @@ class Op:
     #: Of a reduction: what n elements equal to x reduce to, a "multiple" (x · n) or "power" (xⁿ) of it, or neither.
     repeated: ClassVar[str] = ""
     extremum: ClassVar[str] = ""
+    #: What it computes of numbers, one of `FORMULAS`, by which passes recognize forms such as softmax; empty: something
+    #: else. An op may be replaced by another one of its formula. Not inherited: a subclass may compute something else.
+    formula: ClassVar[str] = ""
     #: Whether the elements are positions from 0 on along the axis `axis`: of the operand, or where there is none, of
     #: the result.
     gives_positions: ClassVar[bool] = False
@@ -183,6 +193,7 @@ class Op:
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         cls._take_fields(f"smelt.{name}" if name else cls.__qualname__)
+        cls._take_formula(f"smelt.{name}" if name else cls.__qualname__)
         cls.complete()
         if name is not None:
             if not _NAME.fullmatch(name) or name in _TAKEN:
@@ -201,6 +212,19 @@ class Op:
                     "ops of other packages best begin with the name of the package"
                 )
             _registry[name] = cls()
+
+    @classmethod
+    def _take_formula(cls, owner: str) -> None:
+        """The formula that the class states itself.
+
+        Raises:
+            AttributeValueError: none that passes know for ops of its kind.
+        """
+        if "formula" not in vars(cls):
+            cls.formula = ""
+        elif cls.formula not in (known := FORMULAS.get(cls.kind, ())):
+            rule = f"of an op of the kind {cls.kind!r} passes know {', '.join(map(repr, known)) or 'none'}"
+            raise AttributeValueError(at_user_line(f"{owner}: no such formula: {cls.formula!r}; {rule}"))
 
     @classmethod
     def _take_fields(cls, owner: str) -> None:

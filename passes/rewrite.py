@@ -231,6 +231,11 @@ def mentions(module: Any, *names: str) -> bool:
     return False
 
 
+def names_of_formula(formula: str) -> list[str]:
+    """The full names of the ops that compute this (see `Op.formula`)."""
+    return [f"smelt.{op.name}" for op in ops.values() if op.formula == formula]
+
+
 def contains(function: Any, *names: str) -> bool:
     """Whether a function contains an op of one of these full names."""
     kept = kept_function(function)

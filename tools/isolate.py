@@ -13,6 +13,8 @@ Progress = Callable[[str], None]
 Job = Callable[..., int]
 
 PARSING = "parsing"
+#: What the child says when the job has returned.
+_RETURNED = ""
 #: The exit code after Ctrl-C.
 INTERRUPTED = 130
 
@@ -28,7 +30,8 @@ def run_isolated(
     """The exit code of ``job(*arguments, progress)``, run in a child process.
 
     A child that dies by a signal, still parses after `parse_seconds`, or is at any other stage for `stage_seconds`
-    (None: however long it takes) is reported as an error of `name`, and gives `failed`.
+    (None: however long it takes) is reported as an error of `name`, and gives `failed`; so is one that ends before the
+    job has returned.
     """
     import multiprocessing
 
@@ -48,9 +51,13 @@ def run_isolated(
                 child.kill()
                 child.join()
                 return _failed(name, stage, f"was still busy after {seconds:g} s; gave up", failed)
-            stage = here.recv()
+            said = here.recv()
+            if said == _RETURNED:
+                break
+            stage = said
+        returned = True
     except EOFError:
-        pass
+        returned = False
     except KeyboardInterrupt:
         child.kill()
         child.join()
@@ -59,6 +66,8 @@ def run_isolated(
     code = child.exitcode or 0
     if code < 0:
         return _failed(name, stage, f"crashed with {signal_name(-code)}", failed)
+    if not returned:
+        return _failed(name, stage, f"ended the process (exit code {code})", failed)
     return code
 
 
@@ -76,13 +85,30 @@ def _child(job: Job, arguments: tuple[Any, ...], connection: Any) -> None:
         code = reader_left()
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        print(unwritable(error), file=sys.stderr)
+        code = 2
+    connection.send(_RETURNED)
     sys.exit(code)
 
 
 def reader_left() -> int:
     """The exit code where nobody reads on (`smelt-opt ... | head`); Python must not complain about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard_output()
     return 0
+
+
+def unwritable(error: OSError) -> str:
+    """What there is to say where standard output takes no more, for a disk is full; it takes nothing from then on."""
+    _discard_output()
+    return f"<stdout>: error: cannot be written: {error.strerror}"
+
+
+def _discard_output() -> None:
+    """What standard output still holds back goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def signal_name(number: int) -> str:

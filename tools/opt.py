@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import os
 import re
 import sys
@@ -25,7 +26,7 @@ from smelt.ir.errors import IRError
 from smelt.runtime.compile import lower_module
 
 from .exchange import as_smelt, text_of
-from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated
+from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated, unwritable
 from .mlir_flags import LACKING
 from .usage import Parser, UsageError, count, require_one, require_with, seconds, write
 
@@ -275,6 +276,8 @@ def describe(error: BaseException, name: str) -> str:
         message = "the module nests too deeply"
     elif isinstance(error, OSError) and not isinstance(error, SmeltError) and error.filename is not None:
         message = f"{os.fspath(error.filename)}: error: {error.strerror}"
+    elif isinstance(error, OSError) and not isinstance(error, SmeltError) and error.errno == errno.ENOSPC:
+        message = unwritable(error)
     elif not isinstance(error, SmeltError):
         message = f"internal error: {type(error).__name__}: {message}"
     if place := re.match(r"line (\d+): (.*)", message, re.DOTALL):

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 from smelt.ir.errors import SmeltError, did_you_mean
 
+from .isolate import unwritable
+
 
 class UsageError(SmeltError, ValueError):
     """Something on the command line that cannot be meant."""
@@ -100,8 +102,13 @@ def require_writable(path: str) -> None:
 def write(path: str, content: str) -> None:
     """Write a text to a file; - is standard output. Raises UsageError where a file cannot be written."""
     if path == "-":
-        sys.stdout.write(content)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(content)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise UsageError(unwritable(error)) from None
         return
     try:
         with open(path, "w", encoding="utf-8") as file:

@@ -45,7 +45,11 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
     if schedule == "attention":
         return schedule, [build_attention(module, body.name, body)]
     kept, chunks = kept_axes(body), split_chunks(body)
-    assert kept is not None
+    if kept is None or schedule not in ("row", "split"):
+        raise SmeltError(
+            f"@{body.name}: the cpu backend has no schedule {schedule!r}: the module was fused for another device; "
+            "compile for this one what it was before (--pass-pipeline=cpu)"
+        )
     if schedule == "row":
         merging = Merging.of(body, kept)
         if merging is not None and merging.is_reduced:
@@ -59,6 +63,4 @@ def build(module: KernelModule, body: Function, end: int | None = None) -> tuple
         found = found or build_short_rows(module, f"{body.name}_short", body, kept)
         found = found or build_vector_rows(module, f"{body.name}_vectors", body, kept, math.inf)
         return schedule, [found or build_row(module, body.name, body, kept)]
-    if schedule == "split":
-        return schedule, build_split(module, body.name, body, kept, chunks)
-    raise SmeltError(f"@{body.name}: the cpu backend has no schedule {schedule!r}")
+    return schedule, build_split(module, body.name, body, kept, chunks)

@@ -372,7 +372,7 @@ class GpuKernel(MemoryKernel):
         try:
             if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
                 self._keep(op.results[0], index, self._called(op, index))
-            elif op.name == "div" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
+            elif op.op.formula == "x / y" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
                 x, y = (self.value(v, index) for v in op.operands)
                 self._keep(op.results[0], index, self._quotients.of(x, y))
             else:

@@ -29,6 +29,7 @@ class Add(Elementwise, name="add"):
 
     x: Operand
     y: Operand
+    formula = "x + y"
     symbol = "+"
     accepts = dtypes.ALL
     commutative = True
@@ -56,6 +57,7 @@ class Sub(Elementwise, name="sub"):
     primitive = "Subtract"
     x: Operand
     y: Operand
+    formula = "x - y"
     symbol = "-"
     linearity = "jointly"
     ufunc = np.subtract
@@ -81,6 +83,7 @@ class Mul(Elementwise, name="mul"):
     primitive = "Multiply"
     x: Operand
     y: Operand
+    formula = "x * y"
     symbol = "*"
     accepts = dtypes.ALL
     commutative = True
@@ -109,6 +112,7 @@ class Div(Elementwise, name="div"):
     primitive = "Divide"
     x: Operand
     y: Operand
+    formula = "x / y"
     symbol = "/"
     accepts = dtypes.INEXACT
     odd_operands = (0, 1)
@@ -236,6 +240,7 @@ class Neg(Elementwise, name="neg"):
 
     primitive = "Negative"
     x: Operand
+    formula = "-x"
     symbol = "-"
     linearity = "jointly"
     ufunc = np.negative
@@ -337,6 +342,7 @@ class Maximum(Elementwise, name="maximum"):
 
     x: Operand
     y: Operand
+    formula = "max(x, y)"
     accepts = dtypes.ALL
     ufunc = np.maximum
 

@@ -45,6 +45,7 @@ class Exp(Elementwise, name="exp"):
     """
 
     x: Operand
+    formula = "exp(x)"
     accepts = dtypes.INEXACT
     flops = 12.0
     usual = (dtypes.float32, dtypes.float64)

@@ -78,6 +78,7 @@ class ReduceSum(Reduction, name="reduce_sum"):
     """
 
     primitive = "Sum"
+    formula = "sum(x)"
     repeated = "multiple"
     linearity = "jointly"
 
@@ -188,6 +189,7 @@ class ReduceMax(_Extremum, name="reduce_max"):
     """
 
     primitive = "Max"
+    formula = "max(x)"
     extremum = "max"
 
     @silent

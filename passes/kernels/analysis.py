@@ -109,6 +109,11 @@ def is_pointwise(op: OpView) -> bool:
     return isinstance(op.op, Fusible)
 
 
+def is_moved(op: OpView) -> bool:
+    """Whether the op's elements are those of its one operand, in other places."""
+    return op.op.kind == "movement" and len(op.operands) == 1
+
+
 def is_row_reduction(op: OpView) -> bool:
     """Whether the op combines elements along axes, as a loop with accumulators."""
     return isinstance(op.op, (Reduction, ArgReduction))

@@ -25,7 +25,6 @@ from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Access, Index, variables
 from smelt.ir.kinds import Elementwise
 from smelt.ir.ops.conversion import Convert
-from smelt.ir.ops.exponential import Exp
 
 from .analysis import Coordinates, collect_reads, is_pointwise, plain_variable, reduced_axes
 from .contraction_places import depth_of, inverse_place, is_contraction, operand_accesses, rules_of
@@ -106,16 +105,16 @@ def softmax_before(product: OpView) -> Softmax | None:
 
 def _softmax_of(product: OpView, side: int) -> Softmax | None:
     quotient = behind_conversion(product.operands[side]).owner
-    if quotient is None or quotient.name != "div":
+    if quotient is None or quotient.op.formula != "x / y":
         return None
     exponentials, total = behind_movement(quotient.operands[0]).owner, behind_conversion(quotient.operands[1]).owner
-    if exponentials is None or not isinstance(exponentials.op, Exp) or total is None or total.name != "reduce_sum":
+    if exponentials is None or exponentials.op.formula != "exp(x)" or total is None or total.op.formula != "sum(x)":
         return None
     difference, summed = exponentials.operands[0].owner, behind_movement(total.operands[0])
-    if difference is None or difference.name != "sub" or summed is not exponentials.results[0]:
+    if difference is None or difference.op.formula != "x - y" or summed is not exponentials.results[0]:
         return None
     logits, maximum = behind_movement(difference.operands[0]), behind_conversion(difference.operands[1]).owner
-    if maximum is None or maximum.name != "reduce_max" or behind_movement(maximum.operands[0]) is not logits:
+    if maximum is None or maximum.op.formula != "max(x)" or behind_movement(maximum.operands[0]) is not logits:
         return None
     scores = _only_contraction(logits)
     return None if scores is None else Softmax(scores, logits, maximum, exponentials, total, product, side)

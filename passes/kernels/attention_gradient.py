@@ -8,11 +8,9 @@ from itertools import permutations
 
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Atom, Coordinates, Index, linearize, variables
-from smelt.ir.ops.arithmetic import Add, Div, Mul, Neg, Sub
 from smelt.ir.ops.conversion import Convert
-from smelt.ir.ops.exponential import Exp
 
-from .analysis import collect_reads, is_pointwise, operand_reads, plain_variable, reduced_axes
+from .analysis import collect_reads, is_moved, is_pointwise, operand_reads, plain_variable, reduced_axes
 from .attention import AttentionPlan, Softmax, behind_conversion, pays, softmax_before, softmax_places
 from .contraction_places import depth_of, is_contraction, operand_accesses, rules_of
 
@@ -51,7 +49,7 @@ class Gradient:
     def weights(self) -> OpView:
         """The op that divides the exponentials."""
         exponentials = self.softmax.exponentials.results[0]
-        return next(op for op in self.again if isinstance(op.op, Div) and op.operands[0] is exponentials)
+        return next(op for op in self.again if op.op.formula == "x / y" and op.operands[0] is exponentials)
 
     @property
     def moved(self) -> Value:
@@ -108,15 +106,15 @@ def _gradient(
 def parts_of(op: OpView) -> Iterator[tuple[OpView, Value, Value, OpView]]:
     """What an op multiplies if it makes the cotangent of a softmax's logits: the op of the exponentials, the cotangent
     of the weights, the exponentials' total, and the reduction of both."""
-    if not isinstance(op.op, Mul):
+    if op.op.formula != "x * y":
         return
     for difference, exponentials in permutations(op.operands):
         made, added = exponentials.owner, difference.owner
-        if made is None or not isinstance(made.op, Exp) or added is None or not isinstance(added.op, Add):
+        if made is None or made.op.formula != "exp(x)" or added is None or added.op.formula != "x + y":
             continue
         for quotient, mean in permutations(added.operands):
             reduction = behind_conversion(mean).owner
-            if quotient.owner is not None and isinstance(quotient.owner.op, Div) and reduction is not None:
+            if quotient.owner is not None and quotient.owner.op.formula == "x / y" and reduction is not None:
                 cotangent, divisor = quotient.owner.operands
                 yield made, cotangent, behind_conversion(divisor), reduction
 
@@ -126,7 +124,7 @@ def _of_parts(
 ) -> Gradient | None:
     """The gradient if its parts are read where they should be."""
     scores_of_cotangent = behind_conversion(cotangent).owner
-    if scores_of_cotangent is None or not is_contraction(scores_of_cotangent) or reduction.name != "reduce_sum":
+    if scores_of_cotangent is None or not is_contraction(scores_of_cotangent) or reduction.op.formula != "sum(x)":
         return None
     if reduced_axes(reduction) != reduced_axes(softmax.total) or not _is_mean(reduction, softmax, scores_of_cotangent):
         return None
@@ -173,12 +171,12 @@ def _is_mean(reduction: OpView, softmax: Softmax, scores: OpView) -> bool:
         owner = v.owner
         if owner is None or owner is softmax.exponentials or len(above) + len(below) > 4:
             (above if is_above else below).append(v)
-        elif isinstance(owner.op, Neg):
+        elif owner.op.formula == "-x":
             sign = -sign
             pending.append((owner.operands[0], is_above))
-        elif isinstance(owner.op, Mul):
+        elif owner.op.formula == "x * y":
             pending += [(x, is_above) for x in owner.operands]
-        elif isinstance(owner.op, Div):
+        elif owner.op.formula == "x / y":
             pending += [(owner.operands[0], is_above), (owner.operands[1], not is_above)]
         else:
             (above if is_above else below).append(v)
@@ -216,7 +214,7 @@ def _recomputable(function: Function, softmax: Softmax, own: set[OpView]) -> lis
     for op in function.ops:
         if op not in own or op is softmax.product:
             continue
-        if isinstance(op.op, Div) and op.operands[0] is softmax.exponentials.results[0] and not behind:
+        if op.op.formula == "x / y" and op.operands[0] is softmax.exponentials.results[0] and not behind:
             if behind_conversion(op.operands[1]) is not softmax.total.results[0]:
                 return None
         elif not behind.intersection(op.operands):
@@ -315,22 +313,22 @@ def _equal_to(function: Function, made: OpView, axes: tuple[int, ...]) -> dict[O
             continue
         result = op.results[0]
         inside = [v in zeros for v in op.operands]
-        if op.name == "reduce_sum" and reduced_axes(op) == axes:
+        if op.op.formula == "sum(x)" and reduced_axes(op) == axes:
             x = op.operands[0]
-            x = x.owner.operands[0] if x.owner is not None and isinstance(x.owner.op, Neg) else x
+            x = x.owner.operands[0] if x.owner is not None and x.owner.op.formula == "-x" else x
             if x in equal:
                 zeros.add(result)
         elif not any(inside):
             continue
-        elif isinstance(op.op, (Add, Sub)) and op.operands[0] in equal and inside[1]:
+        elif op.op.formula in ("x + y", "x - y") and op.operands[0] in equal and inside[1]:
             same[op] = op.operands[0]
             equal.add(result)
-        elif isinstance(op.op, Add) and op.operands[1] in equal and inside[0]:
+        elif op.op.formula == "x + y" and op.operands[1] in equal and inside[0]:
             same[op] = op.operands[1]
             equal.add(result)
-        elif isinstance(op.op, Div):
+        elif op.op.formula == "x / y":
             if inside == [True, False]:
                 zeros.add(result)
-        elif isinstance(op.op, (Mul, Neg, Convert)) or (len(op.operands) == 1 and op.op.kind == "movement"):
+        elif op.op.formula in ("x * y", "-x") or isinstance(op.op, Convert) or is_moved(op):
             zeros.add(result)
     return same

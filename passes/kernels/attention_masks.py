@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Atom, Coordinates, Index
 from smelt.ir.kinds import Comparison
-from smelt.ir.ops.arithmetic import Add, Mul, Neg, Sub
 from smelt.ir.ops.compare import BitwiseAnd, BitwiseInvert, BitwiseOr, LogicalAnd, LogicalNot, LogicalOr, Select
 from smelt.ir.ops.constants import Constant
 from smelt.ir.ops.conversion import Convert
@@ -101,7 +100,7 @@ def hides(op: OpView, place: Coordinates) -> tuple[Seen, Value, float] | None:
             least = constant_of(value)
             if least is not None and least <= HIDES:
                 return seen_where(condition, place, at == 1), both[1 - at], least
-    if isinstance(op.op, Add):
+    if op.op.formula == "x + y":
         for at, value in enumerate(op.operands):
             mask = _mask(value, place)
             if mask is not None:
@@ -194,15 +193,15 @@ def _position(value: Value, place: Coordinates, steps: Iterator[int]) -> Index |
     if isinstance(owner.op, Constant):
         number = owner.attrs["value"]
         return Index(number) if isinstance(number, int) else None
-    if isinstance(owner.op, (Add, Sub)):
+    if owner.op.formula in ("x + y", "x - y"):
         x, y = (position(v, place, steps) for v in operands)
         if x is None or y is None:
             return None
-        return x + y if isinstance(owner.op, Add) else x - y
-    if isinstance(owner.op, Mul):
+        return x + y if owner.op.formula == "x + y" else x - y
+    if owner.op.formula == "x * y":
         x, y = sorted((position(v, place, steps) for v in operands), key=lambda i: i is None or not i.is_constant)
         return None if x is None or y is None or not x.is_constant else y * x.const
-    if isinstance(owner.op, Neg):
+    if owner.op.formula == "-x":
         x = position(operands[0], place, steps)
         return None if x is None else -x
     if len(operands) == 1 and (isinstance(owner.op, Convert) or not owner.op.flops):

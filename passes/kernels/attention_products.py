@@ -17,7 +17,6 @@ from typing import Any
 
 from smelt.ir.builder import Builder, Function, OpView, Value, functions, read_function
 from smelt.ir.index import variables
-from smelt.ir.ops.arithmetic import Div
 from smelt.ir.ops.conversion import Convert
 from smelt.ir.ops.movement import Reshape, Transpose
 
@@ -113,7 +112,7 @@ def _product_of(function: Function, exponentials: OpView, cotangent: Value, tota
     """The product that makes these cotangents; None where it is not known how."""
     made = exponentials.results[0]
     weights = next(
-        (op for op in function.ops if isinstance(op.op, Div) and op.operands[0] is made
+        (op for op in function.ops if op.op.formula == "x / y" and op.operands[0] is made
          and behind_conversion(op.operands[1]) is total), None,
     )  # fmt: skip
     between: list[OpView] = []
@@ -122,7 +121,7 @@ def _product_of(function: Function, exponentials: OpView, cotangent: Value, tota
         between.insert(0, value.owner)
         (value,) = value.owner.operands
     scores = value.owner
-    if weights is None or total.owner is None or total.owner.name != "reduce_sum" or scores is None:
+    if weights is None or total.owner is None or total.owner.op.formula != "sum(x)" or scores is None:
         return None
     axes = reduced_axes(total.owner)
     if not is_contraction(scores) or len(scores.operands) != 2 or len(axes) != 1 or cotangent.shape != made.shape:

@@ -35,12 +35,10 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.builder import Builder, Function, OpView, Value, read_function
 from smelt.ir.index import names_of, variables
-from smelt.ir.kinds import Elementwise
-from smelt.ir.ops.arithmetic import Sub
+from smelt.ir.kinds import Elementwise, Reduction
 from smelt.ir.ops.compare import Select
 from smelt.ir.ops.contract import DotGeneral
 from smelt.ir.ops.movement import Broadcast, Iota
-from smelt.ir.ops.reduce import ReduceMax, ReduceMin, ReduceSum
 
 from ..extract import reassemble
 from ..registry import Pass, register_pass
@@ -222,7 +220,7 @@ class _Rewrite:
     def _number_behind(self, op: OpView) -> float | None:
         """What an elementwise op makes of what is behind its operands' columns, where that is one number."""
         numbers = [self.behind[v] if v in self.behind else constant_of(v) for v in op.operands]
-        if isinstance(op.op, Sub) and numbers[0] == float("-inf") and _is_largest_of(op.operands[1], op.operands[0]):
+        if op.op.formula == "x - y" and numbers[0] == float("-inf") and _is_largest_of(op.operands[1], op.operands[0]):
             return numbers[0]  # where the largest is infinite, so is the row's sum without it, or NaN
         given = [np.full((), x, v.dtype.numpy) for x, v in zip(numbers, op.operands) if x is not None]
         if len(given) < len(numbers):
@@ -236,7 +234,7 @@ class _Rewrite:
         if not wide:
             return None
         axis = self.plan.axis[wide[0]]
-        if isinstance(op.op, ReduceSum | ReduceMax | ReduceMin):
+        if isinstance(op.op, Reduction) and wide[0].dtype.is_float:
             number = float(op.op.identity(wide[0].dtype).real)
             return [self._masked(b, wide[0], number)] if axis in op.attrs["axes"] else None
         if not isinstance(op.op, DotGeneral) or not self.plan.is_summed(op, wide[0]):
@@ -298,7 +296,7 @@ class _Rewrite:
 def _is_largest_of(v: Value, x: Value) -> bool:
     """Whether a value is the largest of rows of another one, or a number in its place, moved."""
     owner = v.owner
-    while owner is not None and owner.name != "reduce_max":
+    while owner is not None and owner.op.formula != "max(x)":
         if isinstance(owner.op, Select):
             rest = [y for y in owner.operands[1:] if constant_of(y) is None]
             owner = rest[0].owner if len(rest) == 1 else None

@@ -32,11 +32,9 @@ from typing import Any
 
 from smelt.ir import mlir
 from smelt.ir.builder import Builder, Function, OpView, Value, read_function
-from smelt.ir.ops.arithmetic import Add, Sub
-from smelt.ir.ops.reduce import ReduceSum
 
 from ..registry import Pass, register_pass
-from ..rewrite import contains, unplaced_functions
+from ..rewrite import contains, names_of_formula, unplaced_functions
 from ..simplify.patterns import aligned
 from .analysis import is_pointwise, is_row_reduction, reduced_axes
 
@@ -53,11 +51,12 @@ class SplitSumsPass(Pass):
     terms: int = 6
 
     def run(self, module: Any, statistics: Counter) -> None:
+        sums_of = names_of_formula("sum(x)")
         for operation in unplaced_functions(module):
-            if not contains(operation, f"smelt.{ReduceSum.name}"):
+            if not contains(operation, *sums_of):
                 continue
             function = read_function(operation)
-            sums = [op for op in function.ops if op.name == "reduce_sum" and _can_split(op)]
+            sums = [op for op in function.ops if op.op.formula == "sum(x)" and _can_split(op)]
             if len(sums) > 1:
                 statistics["sums split"] += _Splitting(function, sums, self.terms).run()
 
@@ -137,9 +136,9 @@ class _Splitting:
         while pending:
             v, outer = pending.pop()
             op = None if v in self.stored else v.owner
-            if op is not None and isinstance(op.op, Add | Sub) and not any(_spread(x, axes) for x in op.operands):
+            if op is not None and _adds(op) and not any(_spread(x, axes) for x in op.operands):
                 x, y = op.operands
-                pending += [(y, outer.times(_Term(isinstance(op.op, Sub)))), (x, outer)]
+                pending += [(y, outer.times(_Term(op.op.formula == "x - y"))), (x, outer)]
             else:
                 product = self._product(v, axes)
                 if len(product.factors) == 1 and product.factors[0] is not v:
@@ -163,11 +162,11 @@ class _Splitting:
             op = None if v in self.stored else v.owner
             if _spread(v, axes):
                 found = found.times(_Term(divisors=(v,)) if below else _Term(numbers=(v,)))
-            elif op is not None and op.name == "mul":
+            elif op is not None and op.op.formula == "x * y":
                 pending += [(x, False) for x in reversed(op.operands)]
-            elif op is not None and op.name == "div" and _spread(op.operands[1], axes):
+            elif op is not None and op.op.formula == "x / y" and _spread(op.operands[1], axes):
                 pending += [(op.operands[1], True), (op.operands[0], False)]
-            elif op is not None and op.name == "neg":
+            elif op is not None and op.op.formula == "-x":
                 found = found.times(_Term(True))
                 pending.append((op.operands[0], False))
             else:
@@ -234,6 +233,10 @@ class _Splitting:
 def _can_split(op: OpView) -> bool:
     """Whether a sum may be split: it is wide, and has elements (the mean of none is NaN, and so is 0 times it)."""
     return op.results[0].dtype.name in _WIDE and op.operands[0].aval.size > 0
+
+
+def _adds(op: OpView) -> bool:
+    return op.op.formula in ("x + y", "x - y")
 
 
 def _spread(v: Value, axes: Sequence[int]) -> bool:

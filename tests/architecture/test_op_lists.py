@@ -153,3 +153,33 @@ def test_a_complement_is_one(op: Op) -> None:
     for case, (x, y) in _drawn(op):
         for pair in ([x, y], [x, x], [np.full_like(x, np.nan), y] if x.dtype.kind == "f" else [y, x]):
             assert np.array_equal(_run(op, case, pair), ~_run(other, case, pair))
+
+
+def _asked_by_name(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and op of each comparison of a name, or check of a class, where the op has a formula."""
+    classes = {type(op).__name__: op.name for op in registry.values() if op.formula}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".name"):
+            named = [x.value for c in node.comparators for x in ast.walk(c) if isinstance(x, ast.Constant)]
+            found = [x for x in named if x in classes.values()]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            found = [classes[x.id] for x in ast.walk(node.args[1]) if isinstance(x, ast.Name) and x.id in classes]
+        else:
+            continue
+        yield from ((node.lineno, x) for x in found)
+
+
+def test_questions_by_name_are_seen() -> None:
+    found = _asked_by_name(ast.parse('x.name == "exp"\nisinstance(x.op, Add | Convert)\nx.op.formula == "exp(x)"'))
+    assert list(found) == [(1, "exp"), (2, "add")]
+
+
+def test_forms_are_recognized_by_formulas() -> None:
+    """So that ops of other packages take part in them (`Op.formula`)."""
+    found = []
+    for path in python_files("passes", "backends"):
+        name = str(path.relative_to(ROOT))
+        if not name.startswith(OTHER_NAMES):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found += [f"{name}:{line}: {op}" for line, op in _asked_by_name(tree)]
+    assert not found, "\n".join(found)

@@ -57,8 +57,8 @@ def test_row(row: object) -> None:
 
 
 def launch(row: str, entry: str, arrays: list[np.ndarray], groups: tuple[int, int], threads: int, **more: Any) -> None:
-    """Run a kernel of a row of `style.metal`."""
-    (text,) = [r.text for r in ROWS if str(r) == f"style: {row}"]
+    """Run a kernel of a row, of `style.metal` where no family is named."""
+    (text,) = [r.text for r in ROWS if str(r) in (row, f"style: {row}")]
     options = more.pop("options", None)
     buffers = {i: (x.ctypes.data, x.nbytes) for i, x in enumerate(arrays)}
     Library(text, options).launch(entry, buffers, (*groups, 1), (threads, 1, 1), **more)
@@ -91,3 +91,27 @@ def test_blocks_of_four_bits(options: Options) -> None:
     low, high = blocks["qs"] & 15, blocks["qs"] >> 4
     wanted = np.concatenate([low, high], axis=2) * blocks["d"].astype(np.float32)[:, :, None]
     np.testing.assert_allclose(out, wanted.reshape(6, 64)[which], rtol=1e-3)
+
+
+def test_matrices_in_constants_have_their_numbers() -> None:
+    x = np.zeros((2, 4), np.float32)
+    launch("constants: matrices in constants (tolerated)", "k", [x], (1, 1), 1)
+    colors = np.float32([[1.25, 1.25, 1.25], [0, -0.5, 2], [1.5, -0.75, 0]]).T
+    expected = np.zeros((2, 4), np.float32)
+    expected[0] = np.float32([0, 0, 0, 1]) + np.float32([1, 1, 1, 2]) + np.float32([0, 0.5, 0, 0])
+    expected[1, :3] = colors @ np.float32([1, 2, 3]) + np.float32([6, 5, 2])
+    expected[1, 3] = (np.float32([[1, 3], [2, 4]]) @ np.float32([1, 2]))[0]
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_components_of_packed_vectors_are_theirs() -> None:
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    c, h, two, four = np.float32([7, 8, 9]), np.zeros((1, 3), np.float16), np.zeros(2, np.float32), np.arange(4.0)
+    four = four.astype(np.float32)
+    launch("library: components of packed vectors", "k", [x, c, h, two, four], (1, 1), 1, threadgroup_lengths={0: 12})
+    first = np.float32([6 + 1, 5 + 2, 4])
+    q = -2 * first[[0, 2]]
+    np.testing.assert_array_equal(x, [first, [7, 7, 4 * q[0] + 4 * q[1]]])
+    np.testing.assert_array_equal(h, [[7, 7, 0]])
+    np.testing.assert_array_equal(two, [3, 2])
+    np.testing.assert_array_equal(four, [9, 8, 7, 3])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -273,6 +274,21 @@ def _die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _leave(progress: Any) -> int:
+    progress("pass leave")
+    os._exit(0)
+
+
+def _exit(progress: Any) -> int:
+    progress("pass leave")
+    raise SystemExit(3)
+
+
+def _exit_well(progress: Any) -> int:
+    progress("pass leave")
+    raise SystemExit
+
+
 def _hang(*_):
     time.sleep(60)
 
@@ -282,6 +298,15 @@ def test_a_crash_is_an_error_message(capsys: pytest.CaptureFixture[str]):
 
     assert run_isolated(_die, (), 10, "a.mlir") == 1
     assert capsys.readouterr().err == "a.mlir: error: the parser crashed with SIGKILL\n"
+
+
+@pytest.mark.parametrize("leave", [_leave, _exit, _exit_well])
+def test_a_job_that_ends_the_process_is_an_error_message(leave: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0 of a process whose job has not returned is no success: a check would pass that never ran."""
+    from smelt.tools.isolate import run_isolated
+
+    assert run_isolated(leave, (), 10, "a.mlir", failed=2) == 2
+    assert "a.mlir: error: pass leave ended the process (exit code " in capsys.readouterr().err
 
 
 def test_a_parser_that_hangs_is_given_up(capsys: pytest.CaptureFixture[str]):

@@ -65,3 +65,25 @@ kernel void k(device float4* a [[buffer(0), function_constant(wide)]], device fl
     if (wide) a[i] = 1;
     else b[i] = 1;
 }
+//// matrices in constants (tolerated)
+constant float4x4 whole = float4x4(float4(1, 0, 0, 0), float4(0), float4(float3(0), 1), float4(0));
+constant float2x2 columns = {{1, 2}, {3, 4}};
+constant float3x3 colors{{1.25f, 1.25f, 1.25f}, {0.0f, -0.5f, 2.0f}, {1.5f, -0.75f, 0.0f}};
+constant float3x3 threes(float3(1, 2, 3), float3(1), float3(2));
+constant float3x3 ordered = {0, 7, 3, 6, 5, 2, 4, 1, 8};
+constant float3x3 zeros = {};
+constant half4x4 diagonal = half4x4(0.5h);
+constant float2x2 several[2] = {float2x2(1), float2x2(1, 2, 3, 4)};
+constant float4 joined = float4(float3(1), 2);
+kernel void k(device float4* x [[buffer(0)]]) {
+    x[0] = whole[2] + joined + float4(diagonal[1]);
+    x[1].xyz = colors * threes[0] + ordered[1] + zeros[2];
+    x[1].w = (columns * several[1][0]).x;
+}
+//// a constant matrix without numbers
+constant float3x3 z;  // error: must be initialized
+//// a constant matrix of what is no constant
+float one(float x) { return x; }
+constant float2x2 m = float2x2(one(1));  // error: constant expression
+//// a constant matrix of too many columns
+constant float2x2 m = {{1, 2}, {3, 4}, {5, 6}};  // error: no matching constructor

@@ -147,3 +147,30 @@ METAL_FUNC uint2 philox(uint2 key, uint count) {
     return r.xy;
 }
 kernel void k(device uint2* x [[buffer(0)]], constant uint2& key [[buffer(1)]], uint i [[thread_position_in_grid]]) { x[i] = philox(key, i); }
+//// components of packed vectors
+kernel void k(device packed_float3* x [[buffer(0)]], constant packed_float3& c [[buffer(1)]], device packed_half3* h [[buffer(2)]],
+              threadgroup packed_float3* t [[threadgroup(0)]], device packed_float2* two [[buffer(3)]], device packed_float4* four [[buffer(4)]]) {
+    float2 q = x[0].xy;
+    x[0].xyz = x[1].zyx;
+    x[0].rg += q;
+    q = x[0].xy + q * c.zx;
+    t[0].xy = c.xx;
+    q -= t[0].yz;
+    q = -x[0].xz * 2.0f;
+    h[0].xy = half2(x[0].xy);
+    x[1] = float3(x[0].xy, dot(float2(x[0].zz), q));
+    two[0].yx = four[0].zw;
+    four[0].rgb = c.bgr;
+}
+//// a component of a packed vector written twice
+kernel void k(device packed_float3* x [[buffer(0)]]) {
+    x[0].xx = float2(1);  // error: no viable overloaded '='
+}
+//// components of a constant packed vector
+kernel void k(constant packed_float3& x [[buffer(0)]]) {
+    x.xy = float2(1);  // error: no viable overloaded '='
+}
+//// a component that a packed vector lacks
+kernel void k(device packed_float3* x [[buffer(0)]]) {
+    x[0].x = x[1].w;  // error: no member named 'w'
+}

@@ -172,3 +172,12 @@ fragment float4 f(float4 p [[position]], texture2d<half> a [[texture(0)]], textu
 fragment float4 f(float4 p [[position]], texture1d<float> a [[texture(0)]], sampler s [[sampler(0)]]) {
     return a.calculate_clamped_lod(s, p.x);  // error: calculate_clamped_lod
 }
+//// atomic extrema of pixels of 64 bits
+kernel void k(texture2d<ulong, access::read_write> t [[texture(0)]], uint2 p [[thread_position_in_grid]]) {
+    t.atomic_max(p, ulong4(3));
+    t.atomic_min(p, ulong4(1));
+}
+//// what pixels of 64 bits lack
+kernel void k(texture2d<ulong, access::read_write> t [[texture(0)]], uint2 p [[thread_position_in_grid]]) {
+    t.atomic_fetch_add(p, ulong4(3));  // error: no matching member function
+}

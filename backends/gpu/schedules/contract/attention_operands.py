@@ -15,7 +15,6 @@ from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize, names_of
-from smelt.ir.ops.arithmetic import Mul
 from smelt.ir.ops.conversion import Convert
 from smelt.passes.kernels.analysis import operand_reads
 from smelt.passes.kernels.attention_masks import constant_of
@@ -58,7 +57,7 @@ def lying_of(value: Value, place: Coordinates) -> Lying:
     """Where an operand of the scores lies, or what of it must be written to memory first."""
     scale, last = 1.0, (value, place)
     while (op := value.owner) is not None:
-        if isinstance(op.op, Mul):
+        if op.op.formula == "x * y":
             number, other = number_and(op.operands)
             if number is None:
                 break

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from smelt.backends.chains import Chain, ChainEnd, ChainScore
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize
-from smelt.ir.ops.arithmetic import Mul, Sub
 from smelt.ir.ops.compare import Select
 from smelt.passes.kernels.analysis import operand_reads
 from smelt.passes.kernels.attention_masks import constant_of, seen_where
@@ -71,7 +70,7 @@ class Side:
         places = [at for end in chain.ends for v, at in Leaves(end.weights, end.place).found
                   if v.owner is chain.exponentials[0]]  # fmt: skip
         difference = chain.exponentials[0].operands[0].owner
-        if difference is None or not isinstance(difference.op, Sub) or not places:
+        if difference is None or difference.op.formula != "x - y" or not places:
             return None
         value, at = operand_reads(difference, places[0])[0]
         both = [(logits_of(score.value, value, at, key), score) for score in chain.scores]
@@ -97,7 +96,7 @@ class Side:
             elif op is self.chain.exponentials[0]:
                 assert op.operands[0].owner is not None  # see `of`
                 shifts.append(source(*operand_reads(op.operands[0].owner, place)[1]))
-            elif isinstance(op.op, Sub) and source(*operand_reads(op, place)[0])[0] == self.inner.value:
+            elif op.op.formula == "x - y" and source(*operand_reads(op, place)[0])[0] == self.inner.value:
                 differences.append(source(*operand_reads(op, place)[1]))
             else:
                 return None
@@ -135,7 +134,7 @@ class Leaves:
             self.found.append((value, place))
         elif number is not None:
             self.scale *= number
-        elif op is not None and isinstance(op.op, Mul):
+        elif op is not None and op.op.formula == "x * y":
             for v, at in operand_reads(op, place):
                 self._visit(v, at)
         elif op is not None and isinstance(op.op, Select) and 0 in (zeros := [constant_of(v) for v in op.operands[1:]]):

@@ -17,7 +17,6 @@ from smelt.backends.lowering import Fused, fuse_variables
 from smelt.ir.aval import Aval
 from smelt.ir.builder import OpView, Value
 from smelt.ir.index import Access, Coordinates, Index, linearize, names_of
-from smelt.ir.ops.arithmetic import Add, Maximum, Mul
 from smelt.ir.ops.constants import Constant, constant_array
 from smelt.ir.settings import settings
 from smelt.passes.kernels.analysis import operand_reads, plain_variable
@@ -168,11 +167,11 @@ def _with(product: Product, before: Epilogue, op: OpView) -> Epilogue | None:
         return None
     (other,) = others
     number = _number(other)
-    if isinstance(op.op, Mul) and isinstance(number, float) and not before.added:
+    if op.op.formula == "x * y" and isinstance(number, float) and not before.added:
         return replace(before, head=result, alpha=before.alpha * number)
-    if isinstance(op.op, Maximum) and number == 0:
+    if op.op.formula == "max(x, y)" and number == 0:
         return replace(before, head=result, activation="relu")
-    if isinstance(op.op, Add):
+    if op.op.formula == "x + y":
         operand = operand_of(product.body, other, Access(product.at))
         if operand.source is not None and operand.source[0].dtype is product.dtype:
             return replace(before, head=result, added=(*before.added, operand))

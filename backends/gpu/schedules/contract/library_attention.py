@@ -18,7 +18,6 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, OpView, Value
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Atom, Coordinates, Index, linearize
-from smelt.ir.ops.arithmetic import Add, Mul
 from smelt.ir.ops.compare import Select
 from smelt.passes.dependence import cone
 from smelt.passes.kernels.analysis import collect_reads
@@ -164,13 +163,13 @@ def logits_of(scores: Value, value: Value, place: Coordinates, key: Atom) -> Log
             found = replace(found, bound=seen.bounds[0])
         elif onwards is not None:
             value, place = onwards
-        elif isinstance(op.op, Mul):
+        elif op.op.formula == "x * y":
             number, value = number_and(op.operands)
             if number is None:
                 return None
             found = replace(found, scale=found.scale * number)
-        elif isinstance(op.op, (Add, Select)) and found.bias is None and found.scale == 1:
-            bias = _added(op, place, scores) if isinstance(op.op, Add) else _masked(op, place, scores)
+        elif (op.op.formula == "x + y" or isinstance(op.op, Select)) and found.bias is None and found.scale == 1:
+            bias = _added(op, place, scores) if op.op.formula == "x + y" else _masked(op, place, scores)
             if bias is None:
                 return None
             found, value = replace(found, bias=bias[0]), bias[1]

@@ -25,7 +25,6 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Builder, Function, OpView, Value
 from smelt.ir.index import Coordinates, Index, linearize, names_of
-from smelt.ir.ops.reduce import ReduceSum
 from smelt.passes.dependence import cone
 from smelt.passes.extract import inputs_of
 from smelt.passes.kernels.analysis import plain_variable, reduced_axes
@@ -272,7 +271,7 @@ def _result(
     others = {v: made for v, made in zip(callee.returns, call.results) if v != callee.returns[i]}
     outer = {**dict(zip(callee.arguments, call.operands)), **others}
     value, place = source(callee.returns[i], place)
-    if value.owner is None or not isinstance(value.owner.op, ReduceSum):
+    if value.owner is None or value.owner.op.formula != "sum(x)":
         return None
     [x], axes = value.owner.operands, reduced_axes(value.owner)
     if len(axes) != 1 or x.shape[axes[0]] != side.inner.features.extent:

@@ -4,7 +4,8 @@
 namespace metal {
 
 template <class T, int Columns, int Rows> struct matrix {
-  vec<T, Rows> columns[Columns];
+  typedef vec<T, Rows> Column;
+  Column columns[Columns];
   matrix() = default;
   SMELT_FUNCTION explicit matrix(T diagonal) {
     for (int c = 0; c < Columns; c++) for (int r = 0; r < Rows; r++) columns[c].data[r] = r == c ? diagonal : T(0);
@@ -12,10 +13,20 @@ template <class T, int Columns, int Rows> struct matrix {
   template <class... V, smelt::when_t<sizeof...(V) == Columns && Columns != 1 && (true && ... && smelt::Parts<V>::is_vector), int> = 0>
   SMELT_FUNCTION matrix(const V&... v) : columns{vec<T, Rows>(v)...} {}
   template <class... V, smelt::when_t<sizeof...(V) == Columns * Rows && (true && ... && smelt::scalar<V>), int> = 0>
-  SMELT_FUNCTION explicit matrix(V... v) {
+  SMELT_FUNCTION matrix(V... v) {
     T values[] = {T(v)...};
     for (int c = 0; c < Columns; c++) for (int r = 0; r < Rows; r++) columns[c].data[r] = values[c * Rows + r];
   }
+  // Columns in braces of their own.
+  typedef const T (&Braces)[Rows];
+  template <int N = Columns, smelt::when_t<N == 2, int> = 0>
+  SMELT_FUNCTION matrix(Braces a, Braces b) : columns{Column(smelt::Copy(), a), Column(smelt::Copy(), b)} {}
+  template <int N = Columns, smelt::when_t<N == 3, int> = 0>
+  SMELT_FUNCTION matrix(Braces a, Braces b, Braces c)
+      : columns{Column(smelt::Copy(), a), Column(smelt::Copy(), b), Column(smelt::Copy(), c)} {}
+  template <int N = Columns, smelt::when_t<N == 4, int> = 0>
+  SMELT_FUNCTION matrix(Braces a, Braces b, Braces c, Braces d)
+      : columns{Column(smelt::Copy(), a), Column(smelt::Copy(), b), Column(smelt::Copy(), c), Column(smelt::Copy(), d)} {}
   template <class U, smelt::when_t<!smelt::same<U, T>, int> = 0>
   SMELT_FUNCTION explicit matrix(const matrix<U, Columns, Rows>& m) { for (int c = 0; c < Columns; c++) columns[c] = vec<T, Rows>(m.columns[c]); }
   SMELT_FUNCTION vec<T, Rows>& operator[](int c) { return columns[c]; }

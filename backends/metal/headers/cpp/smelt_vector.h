@@ -168,10 +168,13 @@ template <class T> struct alignas(sizeof(T) * 4) vec<T, 4> {
 #undef SMELT_N
 
 // Without alignment beyond its components'.
-#define SMELT_PACKED(N, ...) \
+#define SMELT_COMMA ,
+#define SMELT_PACKED(N, SWIZZLES, COLORS, ...) \
   template <class T> struct packed_vec<T, N> { \
-    union { T data[N]; struct { T __VA_ARGS__; }; }; \
+    union { T data[N]; struct { T __VA_ARGS__; }; SWIZZLES COLORS }; \
     packed_vec() = default; \
+    SMELT_FUNCTION constexpr packed_vec(const packed_vec& v) : data{} { for (int i = 0; i < N; i++) data[i] = v.data[i]; } \
+    SMELT_FUNCTION constexpr packed_vec& operator=(const packed_vec& v) { for (int i = 0; i < N; i++) data[i] = v.data[i]; return *this; } \
     template <class U, smelt::when_t<smelt::scalar<U>, int> = 0> \
     SMELT_FUNCTION constexpr packed_vec(U s) : data{} { for (int i = 0; i < N; i++) data[i] = T(s); } \
     SMELT_FUNCTION constexpr packed_vec(const vec<T, N>& v) : data{} { for (int i = 0; i < N; i++) data[i] = v.data[i]; } \
@@ -180,9 +183,16 @@ template <class T> struct alignas(sizeof(T) * 4) vec<T, 4> {
     SMELT_FUNCTION constexpr T& operator[](int i) { return data[i]; } \
     SMELT_FUNCTION constexpr const T& operator[](int i) const { return data[i]; } \
   };
-SMELT_PACKED(2, x, y)
-SMELT_PACKED(3, x, y, z)
-SMELT_PACKED(4, x, y, z, w)
+#define SMELT_N 2
+SMELT_PACKED(2, struct { T r SMELT_COMMA g; }; SMELT_SWIZZLES2(x, y, _, _), SMELT_SWIZZLES2(r, g, _, _), x, y)
+#undef SMELT_N
+#define SMELT_N 3
+SMELT_PACKED(3, struct { T r SMELT_COMMA g SMELT_COMMA b; }; SMELT_SWIZZLES3(x, y, z, _), SMELT_SWIZZLES3(r, g, b, _), x, y, z)
+#undef SMELT_N
+#define SMELT_N 4
+SMELT_PACKED(4, struct { T r SMELT_COMMA g SMELT_COMMA b SMELT_COMMA a; }; SMELT_SWIZZLES4(x, y, z, w), SMELT_SWIZZLES4(r, g, b, a), x, y, z, w)
+#undef SMELT_N
+#undef SMELT_COMMA
 #undef SMELT_PACKED
 
 template <class T> struct is_vector : bool_constant<smelt::Parts<T>::is_vector> {};
