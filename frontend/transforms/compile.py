@@ -190,15 +190,19 @@ class CompiledFunction(Generic[P, R]):
         if (known is None or known.version is not version) if self._is_plain else self._steps.ask(version):
             is_clear = guarded.find(store.entries, key) is version
             call = RepeatedCall.of(args, kwargs, leaves, treedef, version, is_clear, self._sees_order)
-            if self._is_plain:
-                self._repeated = call
-            elif call is not None and self._donations is None and not version.gives_up(len(arrays_of(leaves))):
-                after: list[Any] = parts[: 2 + len(leaves)]
-                if self._inputs is not None:
-                    self._read_state(after)
-                if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
-                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
+            self._remember(call, leaves, key)
         return result
+
+    def _remember(self, call: RepeatedCall | None, leaves: Sequence[Any], key: tuple[Any, ...]) -> None:
+        """Keep what the next call is compared with. `leaves`: of the arguments; `key`: of the version that ran."""
+        if self._is_plain:
+            self._repeated = call
+        elif call is not None and self._donations is None and not call.version.gives_up(len(arrays_of(leaves))):
+            after = [*key[: 2 + len(leaves)]]
+            if self._inputs is not None:
+                self._read_state(after)
+            if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
+                self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
 
     def _read_state(self, parts: list[Any]) -> list[array]:
         """The arrays in `inputs`; what of the state belongs to the key of a version goes to `parts`."""
