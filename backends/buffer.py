@@ -1,7 +1,7 @@
 """Memory of arrays. Large blocks come from a pool, to which they return when nothing refers to them any more.
 
 The elements of an array lie in the host's memory, in a device's, or in both; arrays do not change, so a copy stays
-right. What asks for elements that are on a device alone gets the host's view of them, made then and kept.
+valid. When elements that lie on a device alone are asked for, a copy on the host is made, and kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that run op by op, without a compiler: for what is met for the first time, and for small work.
+"""Programs that run op by op, without a compiler: for graphs seen for the first time, and for small work.
 
 An op is computed by its `reference` rule, which is NumPy, or by a library where there is one. So the values are those
 of the oracle of all tests.

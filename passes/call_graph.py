@@ -1,7 +1,7 @@
-"""Who runs whom: the functions of a module in an order, and what may not be among them.
+"""The call graph of a module: its functions in topological order, and the check that it has no cycles.
 
-Smelt functions do not recurse. A function may not run itself by calls, control flow or transformations
-of itself, nor through others, and a rule may not transform the function whose rule it is.
+Smelt functions do not recurse. A function may not run itself, directly or through others, by calls,
+control flow or transformations, and a rule may not transform the function whose rule it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far the results of a program move when what is computed on the way is rounded otherwise.
+"""How far the results of a program move when intermediate values are rounded differently.
 
 A program that subtracts nearly equal numbers, divides by what should be zero, or compares what is nearly equal has
 results that another order of a sum moves far, and rightly so. How far is measured as in Monte Carlo arithmetic (D. S.

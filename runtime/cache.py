@@ -1,4 +1,4 @@
-"""A bounded cache that forgets what was used least recently."""
+"""A bounded cache that evicts the least recently used entry."""
 
 from __future__ import annotations
 

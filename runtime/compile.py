@@ -1,4 +1,4 @@
-"""From a module to something that runs: pipeline, backend, launch."""
+"""From a module to an executable: pipeline, then backend."""
 
 from __future__ import annotations
 

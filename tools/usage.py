@@ -1,4 +1,4 @@
-"""What the command lines of smelt share: how mistakes are told, numbers, and flags that only others give a meaning."""
+"""What smelt's command lines share: messages about mistakes, numeric arguments, and flags that need other flags."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Functions that differ in numbers alone are one function, which is told these numbers.
+"""Functions that differ only in numbers are merged into one function, which takes these numbers as arguments.
 
-A step over hundreds of arrays sums along rows of dozens of lengths. For each length there is a kernel, and LLVM takes
-longer for a kernel than the kernel for hundreds of launches. What is alike but for extents, steps, and factors that
-follow from them becomes::
+A step over hundreds of arrays sums along rows of dozens of lengths. For each length there is a kernel, and compiling a
+kernel takes LLVM longer than hundreds of its launches. Kernels that are alike except for extents, steps, and factors
+that follow from them become::
 
     func @sum(%x, %result, %lo, %hi) { … scf.for %i = %c0 to %c39 … arith.divf %sum, %cst_39 }
     func @sum_1(%x, %result, %lo, %hi) { … scf.for %i = %c0 to %c87 … arith.divf %sum, %cst_87 }

@@ -1,4 +1,4 @@
-"""Which kernels and ops need what others compute."""
+"""Reachability between kernels and ops: which of them need, directly or not, what another one computes."""
 
 from __future__ import annotations
 

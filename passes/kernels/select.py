@@ -10,8 +10,8 @@ After, in words::
     best = sort(reshape(%x, [50, 2000]), axis=1)[:, -10:]
     %1 = sort(reshape(best, [500]))[-10:]
 
-A row is read and written about once, however long, where a sort by merging does that for each doubling of its runs.
-Where tiles leave something over, the best of that come behind those of the tiles.
+A row is read and written about once, however long it is; a merge sort does that for each doubling of its runs. If the
+tiles leave a remainder, its best elements follow those of the tiles.
 Sorts keep the order of equal elements, and tiles stand in the order of their elements, so that the result is the same
 bit by bit; argsort, too, whose positions go along.
 """

@@ -1,4 +1,4 @@
-"""Rules as patterns of `PatternBuilder`: closures that compare operands, the most telling ones first."""
+"""Rules as patterns of `PatternBuilder`: closures that compare operands, the most selective ones first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition: what is linear in some arguments of a function apart from the rest, also inside what it runs.
+"""Partition: the ops that are linear in some arguments apart from the others, also inside of functions that they run.
 
 Where only part of a branch, loop or call is linear, it becomes two, one without the linear part. Before, @body being
 nonlinear in ``%c`` and linear in ``%t``::
