@@ -1,4 +1,4 @@
-"""The set ``algebra``: rules that hold for real numbers. They lead both ways, so they are for `saturate` and not `rewrite`.
+"""The set ``algebra``: rules that hold for real numbers. They lead both ways, so they are for `saturate` alone.
 
 Results may differ by the rounding of the largest intermediate value, and where something is infinite or overflows.
 """

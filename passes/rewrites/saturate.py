@@ -10,10 +10,10 @@ After::
     %0 = "smelt.dot_general"(%b, %v) ...  : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
     %1 = "smelt.dot_general"(%a, %0) ...  : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
 
-Canonicalize applies each rewrite that it finds, and never goes back. Here rules add to an e-graph (`egraph`), so a rule
-that costs something may lead to one that saves more. The costs are those of kernels (`passes.kernels.cost`): operations,
-and for contractions, which are kernels of their own, also bytes. The pass is part of no default pipeline: its rules hold
-for real numbers, and change the rounding.
+Canonicalize applies each rewrite that it finds, and never goes back. Here rules add to an e-graph (`egraph`), so a
+rule that costs something may lead to one that saves more. The costs are those of kernels (`passes.kernels.cost`):
+operations, and for contractions, which are kernels of their own, also bytes. The pass is part of no default pipeline:
+its rules hold for real numbers, and change the rounding.
 """
 
 from __future__ import annotations
