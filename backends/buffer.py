@@ -273,9 +273,9 @@ class Buffer(Counted):
 
     @staticmethod
     def renew(held: list[Buffer], n: int) -> bool:
-        """Put another buffer of the same memory in the place of ``held[n]``, and say whether it alone refers to it.
+        """Replace ``held[n]`` by another buffer of the same memory; whether nothing else refers to that memory.
 
-        Nobody does whom Python keeps the block alive for: it is let go for a moment, and seen whether it died.
+        This is found out by dropping the reference to the block for a moment, and looking whether it has died.
         """
         buffer = held[n]
         if buffer.home is not None:
@@ -300,7 +300,7 @@ class Buffer(Counted):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether the memory is a block of the pool, which can say who refers to it; that of NumPy's results is not."""
+        """Whether the memory is a block of the pool, which knows its references; that of NumPy's results is not."""
         return isinstance(getattr(self.array.base, "base", None), _Memory)
 
     def housed(self, block: Block) -> Buffer:

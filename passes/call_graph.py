@@ -65,7 +65,7 @@ def callees_first(module: Any) -> list[Function]:
 
 
 def _cycle(names: Sequence[str], decoded: Mapping[str, Function]) -> IRError:
-    """The error about functions each of which refers to the next; the last is the first."""
+    """The error about a cycle of functions: each refers to the next, and the last is the first."""
     first = names[0]
     op = next(op for op in decoded[first].ops if names[1] in callees(op))
     how = "transforms" if op.op.kind == "function" else "runs" if op.op.kind == "control" else "calls"

@@ -37,7 +37,7 @@ class TooLongError(InternalError):
 
 
 class Nudged(Interpreter):
-    """Runs a module while arguments and values on the way are moved by `step` units in the last place, up or down.
+    """Runs a module with arguments and intermediate values moved by `step` units in the last place, up or down.
 
     Values whose last bits are zero stay: small integers, halves, and what is computed of them exactly. So programs keep
     their ties.
@@ -61,7 +61,7 @@ class Nudged(Interpreter):
 
 
 class Counted(Interpreter):
-    """Runs a module and counts the ops that it runs, which are so many at most, and the elements of their results."""
+    """Runs a module, and counts the ops that it runs, at most `most_ops`, and the elements of their results."""
 
     def __init__(self, module: Any, most_ops: float = float("inf")):
         super().__init__(module)

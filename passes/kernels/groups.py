@@ -405,7 +405,7 @@ def _inner_variables(extents: tuple[int, ...]) -> tuple[Index, ...]:
 
 
 def _reduction_behind(op: OpView) -> OpView | None:
-    """The reduction of which an op goes on with what it made of each row, such as the mean's root."""
+    """The row reduction from whose results an op is computed, such as the square root of a mean."""
     pending, seen = [op], {op}
     while pending:
         for v in pending.pop().operands:

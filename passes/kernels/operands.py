@@ -114,7 +114,7 @@ class _Search:
         return sorted(inside, key=lambda v: self.position[v.owner])  # type: ignore[index]
 
     def _sources(self, root: Value) -> tuple[dict[Value, int], set[Value]]:
-        """What is read to compute `root`, with how many bytes at most; and what is computed on the way."""
+        """The values read to compute `root`, with the most bytes of each; and the intermediate values."""
         sources: dict[Value, dict[Value, int]] = {}
         computed: dict[Value, set[Value]] = {}
         for v in self._cone(root):

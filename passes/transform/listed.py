@@ -77,7 +77,7 @@ class ListedModule:
         return made, values, tape
 
     def keep(self, stem: str, body: Body) -> ListedFunction:
-        """A function of ops that there are, under a name that is free."""
+        """A function of existing ops, under an unused name."""
         name = stem
         while name in self.functions:
             name += "_"
