@@ -94,7 +94,7 @@ class Ring:
 
 @functools.cache
 def ring(to_gpu: bool) -> Ring:
-    """That of a way."""
+    """The ring for transfers in one direction."""
     return Ring()
 
 
