@@ -190,19 +190,19 @@ class CompiledFunction(Generic[P, R]):
         if (known is None or known.version is not version) if self._is_plain else self._steps.ask(version):
             is_clear = guarded.find(store.entries, key) is version
             call = RepeatedCall.of(args, kwargs, leaves, treedef, version, is_clear, self._sees_order)
-            self._remember(call, leaves, key)
+            if self._is_plain:
+                self._repeated = call
+            elif call is not None and self._donations is None and not version.gives_up(len(arrays_of(leaves))):
+                self._remember_step(call, leaves, key)
         return result
 
-    def _remember(self, call: RepeatedCall | None, leaves: Sequence[Any], key: tuple[Any, ...]) -> None:
-        """Keep what the next call is compared with. `leaves`: of the arguments; `key`: of the version that ran."""
-        if self._is_plain:
-            self._repeated = call
-        elif call is not None and self._donations is None and not call.version.gives_up(len(arrays_of(leaves))):
-            after = [*key[: 2 + len(leaves)]]
-            if self._inputs is not None:
-                self._read_state(after)
-            if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
-                self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
+    def _remember_step(self, call: RepeatedCall, leaves: Sequence[Any], key: tuple[Any, ...]) -> None:
+        """Keep a call with state, if the next one may be like it. `leaves`: of the arguments; `key`: of the version."""
+        after = [*key[: 2 + len(leaves)]]
+        if self._inputs is not None:
+            self._read_state(after)
+        if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
+            self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
 
     def _read_state(self, parts: list[Any]) -> list[array]:
         """The arrays in `inputs`; what of the state belongs to the key of a version goes to `parts`."""
@@ -329,9 +329,8 @@ class CompiledFunction(Generic[P, R]):
         """What a trace leaves in `outputs`: whether of other types, its leaves (`Version.state_leaves`), its tree."""
         leaves, treedef = tree.flatten(outputs)
         places = iter(places_of([x for x in leaves if isinstance(x, array)]))
-        held: list[tuple[int | None, Any]] = [
-            (next(places), None) if isinstance(x, array) else (None, x) for x in leaves
-        ]
+        held: list[tuple[int | None, Any]]
+        held = [(next(places), None) if isinstance(x, array) else (None, x) for x in leaves]
         return changes_types, held, treedef
 
     def _changes_types(self, outputs: Any) -> bool:
