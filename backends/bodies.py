@@ -1,4 +1,4 @@
-"""Functions that were planned: what they consist of, and where their values lie."""
+"""Planned functions: the steps that they consist of, and where their values lie."""
 
 from __future__ import annotations
 

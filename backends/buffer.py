@@ -1,7 +1,7 @@
 """Memory of arrays. Large blocks come from a pool, to which they return when nothing refers to them any more.
 
 The elements of an array lie in the host's memory, in a device's, or in both; arrays do not change, so a copy stays
-right. What asks for elements that are on a device alone gets the host's view of them, made then and kept.
+valid. When elements that lie on a device alone are asked for, a copy on the host is made, and kept.
 """
 
 from __future__ import annotations
@@ -273,9 +273,9 @@ class Buffer(Counted):
 
     @staticmethod
     def renew(held: list[Buffer], n: int) -> bool:
-        """Put another buffer of the same memory in the place of ``held[n]``, and say whether it alone refers to it.
+        """Replace ``held[n]`` by another buffer of the same memory; whether nothing else refers to that memory.
 
-        Nobody does whom Python keeps the block alive for: it is let go for a moment, and seen whether it died.
+        This is found out by dropping the reference to the block for a moment, and looking whether it has died.
         """
         buffer = held[n]
         if buffer.home is not None:
@@ -300,7 +300,7 @@ class Buffer(Counted):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether the memory is a block of the pool, which can say who refers to it; that of NumPy's results is not."""
+        """Whether the memory is a block of the pool, which knows its references; that of NumPy's results is not."""
         return isinstance(getattr(self.array.base, "base", None), _Memory)
 
     def housed(self, block: Block) -> Buffer:

@@ -36,7 +36,7 @@ class Storage(NamedTuple):
     alignment: int = ALIGNMENT
 
     def shifted(self, by: int) -> Storage:
-        """So many bytes further."""
+        """The place `by` bytes further on."""
         assert self.offset is not None
         offset = by if isinstance(self.offset, int) and self.offset == 0 else self.offset + by
         return Storage(self.memref, offset, math.gcd(self.alignment, by))
@@ -202,7 +202,7 @@ class ControlEmitter:
         return places
 
     def _copies(self, moved: Sequence[tuple[Storage, Storage, int]]) -> None:
-        """Copies none of which reads what another writes."""
+        """Copies that are independent: none reads what another writes."""
         for source, target, nbytes in moved:
             self.copy(source, target, nbytes)
         if moved:
@@ -211,7 +211,7 @@ class ControlEmitter:
     # Control flow
 
     def control(self, planned: PlannedOp, places: StorageMap, arena: Storage) -> None:
-        """A branch or a loop. Whoever leaves it need not wait for the others."""
+        """A branch or a loop. A member that leaves it need not wait for the others."""
         op = planned.op
         space, base = workspace(op, self.found), arena.shifted(scratch_of(op))
         operands = [places[v] for v in op.operands]

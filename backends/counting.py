@@ -1,7 +1,7 @@
-"""A class whose instances can be found, for those who ask how much memory arrays have.
+"""A class whose instances can be enumerated, to find out how much memory arrays hold.
 
-Making and dropping an instance costs two pointers (`counted.c`). Where that was not built, and where SMELT_CORE is
-``python``, they are looked for among all objects of the process.
+To make or drop an instance costs two pointers (`counted.c`). Where that was not built, or SMELT_CORE is ``python``,
+instances are looked for among all objects of the process.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ def offering(stage: str) -> Device | None:
 
 
 def stages() -> list[str]:
-    """All stages of which `offering` knows a device, once each."""
+    """All stages for which `offering` knows a device, once each."""
     return list(dict.fromkeys(stage for device in registered.values() for stage in device.stages))
 
 

@@ -133,7 +133,7 @@ def capsule_of(
 
 
 def _steps(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of elements that lie one behind the other."""
+    """The strides of a contiguous array."""
     return tuple(math.prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape)))
 
 
@@ -209,7 +209,7 @@ def _dtype_of(tensor: _Tensor) -> Any:
 
 
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements lie one behind the other, in the order of their indices."""
+    """Whether elements are contiguous, in the order of their indices."""
     step = 1
     for extent, stride in zip(reversed(shape), reversed(strides)):
         if extent != 1 and stride != step and 0 not in shape:

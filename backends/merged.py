@@ -81,7 +81,7 @@ def _only_reduction(plan: Plan, v: Value, at: Coordinates) -> OpView | None:
 
 @dataclass
 class MergingPair(ABC):
-    """Two reductions of which the second needs the first one's result.
+    """Two reductions, the second of which needs the first one's result.
 
     Attributes:
         op: the second.

@@ -197,7 +197,7 @@ def _cuts_of(body: Function, part: Sequence[tuple[int, int]]) -> tuple[list[set[
 
 
 def _widened(cuts: set[int]) -> set[int]:
-    """Cuts of an axis without narrow ranges between them: those as they are, or multiples of AROUND around each."""
+    """Cuts of an axis without narrow ranges between them: `cuts` themselves, or the multiples of AROUND around each."""
     extent = max(cuts)
     if all(stop - start >= NARROW for start, stop in itertools.pairwise(sorted(cuts))):
         return cuts

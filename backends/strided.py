@@ -106,7 +106,7 @@ LINE = 64
 
 
 def table_size(arrays: int) -> int:
-    """Numbers in the table of a kernel on so many operands and results."""
+    """The length of the table of a kernel; `arrays`: the number of its operands and results."""
     return HEAD + EACH * arrays
 
 

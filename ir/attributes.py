@@ -251,7 +251,7 @@ def checked(op: Op, attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def require_kinds(op: Op, attrs: dict[str, Any]) -> None:
-    """Raise AttributeValueError for an attribute that `op` has not, or that is of another kind."""
+    """Raise AttributeValueError for an attribute that `op` does not have, or whose value is of another kind."""
     for name, value in attrs.items():
         if name not in op.attrs:
             known = ", ".join(op.attrs) or "none"

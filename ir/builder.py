@@ -265,7 +265,7 @@ class Builder:
         return self.transpose(x, permutation=tuple(order))
 
     def add_any(self, x: Value | None, y: Value | None) -> Value | None:
-        """Sum of two cotangents either of which may be zero (None)."""
+        """The sum of two cotangents, each of which may be zero (None)."""
         if x is None or y is None:
             return y if x is None else x
         return x + y
@@ -417,7 +417,7 @@ def functions(module: Any) -> dict[str, Any]:
 
 
 def symbols(module: Any) -> Any:
-    """What has a name in a module now. For who looks for one or two: MLIR lists them much faster than `functions`."""
+    """The symbol table of a module as it is now. To look up one or two names it is much faster than `functions`."""
     if hasattr(module, "functions"):
         return module.functions
     keep(module)

@@ -25,7 +25,7 @@ SHOWN = 160
 
 @dataclass(frozen=True)
 class Change:
-    """An op of one function that the other has not, or has otherwise.
+    """An op that is in one function only, or differs between the two.
 
     Attributes:
         kind: "removed", "added" or "changed".
@@ -138,7 +138,7 @@ class _Module:
         return self._read[name]
 
     def attributes(self, name: str) -> dict[str, str]:
-        """What is written on a function, but its name and who may call it."""
+        """The attributes of a function, except its name and visibility."""
         known = attributes_of(self.functions[name])
         return {k: str(v) for k, v in known.items() if k not in ("sym_name", "sym_visibility")}
 

@@ -1,4 +1,4 @@
-"""Arguments that are true or false, found by their annotations: what is neither is an error of the function."""
+"""Boolean arguments of functions, found by their annotations: a value that is neither true nor false is an error."""
 
 from __future__ import annotations
 

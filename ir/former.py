@@ -1,4 +1,4 @@
-"""Texts of former versions: ops that have been removed since are read as the ops that took their places."""
+"""Texts of earlier versions: ops that have been removed since are read as the ops that replaced them."""
 
 from __future__ import annotations
 

@@ -129,5 +129,5 @@ def use_runner(run: Callable[[list[Any], list[Call]], None]) -> None:
 
 
 def run(frame: list[Any], calls: list[Call]) -> None:
-    """`run_calls`, in the quickest way that there is."""
+    """`run_calls`, by the fastest implementation that is available."""
     _runner[0](frame, calls)

@@ -64,7 +64,7 @@ class _Helpers:
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def call(self, jobs: list[Callable[[], None]]) -> None:
-        """Have all jobs called by threads, of which there are as many where there can be; without any nothing is."""
+        """Have jobs called by threads, one for each if so many can be started. Without threads no job is called."""
         with _starting:
             started = self._start(len(jobs))
         if started:  # else the queue would keep them
@@ -72,7 +72,7 @@ class _Helpers:
                 self._work.put(job)
 
     def _start(self, wanted: int) -> int:
-        """Start threads up to so many; how many there are."""
+        """Start threads until there are `wanted`, if possible; how many there are."""
         while self._count < wanted:
             try:
                 threading.Thread(target=self._run, args=(self._work,), name="smelt-host", daemon=True).start()
@@ -129,7 +129,7 @@ class _Part:
             self.ended.put(None)
 
     def wait(self) -> None:
-        """Until a helper is done with it or will never begin it. Whoever is interrupted waits again."""
+        """Wait until a helper is done with it, or will never begin it. After an interrupt, wait again."""
         while not self.over and not self.is_mine():
             self.ended.get()
         self.work = _nothing  # while all helpers are busy the queue keeps the part, which keeps no memory
@@ -183,7 +183,7 @@ def together(bodies: Sequence[Callable[[], None]]) -> list[BaseException | None]
 
 
 def share(rows: int, seconds: float, body: Callable[[slice], None]) -> None:
-    """Call `body` for parts of the rows, each by a thread, where the work of all takes about so many seconds.
+    """Call `body` for parts of the rows, each by a thread; `seconds`: about what the work takes in all.
 
     Parts write to memory of their own. One that raises in another thread is called again by this one, after the others.
     An interrupt is raised when all parts have ended.

@@ -317,7 +317,7 @@ class Contraction(Op):
         return None
 
     def in_place(self, b: Builder, operands: Values, *_: Any, **attrs: Any) -> Values:
-        """The same result by ops of which the contraction's `matmul_form` reads its operands in place.
+        """The same result, by ops that contain a contraction whose `matmul_form` reads its operands in place.
 
         Asked of contractions whose form has the layout "copy".
         """

@@ -37,7 +37,7 @@ OF_REFLECTORS, MOST_OF_GELS = 2500, 30000
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 class Each(NamedTuple):
-    """An array of matrices of which each call takes the next one; or those at some places, one after the other."""
+    """An array of matrices, or those of them at some places: each call takes the next one."""
 
     matrices: np.ndarray
     at: np.ndarray | None = None

@@ -1,4 +1,4 @@
-"""The kind of ops that a library computes on the host: LAPACK, transforms."""
+"""The kind of ops that a library computes on the host, such as LAPACK or an FFT."""
 
 from __future__ import annotations
 

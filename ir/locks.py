@@ -114,7 +114,7 @@ class _Job:
             self.ended.release()
 
     def wait(self) -> None:
-        """Start it where it has not begun, and wait for its end."""
+        """Start it unless it has begun, and wait for its end."""
         if not self.begun.locked():
             try:
                 _thread.start_new_thread(self.run, ())

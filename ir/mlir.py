@@ -110,10 +110,10 @@ def dialects() -> frozenset[str]:
 
 
 def load_dialects(names: Iterable[str]) -> None:
-    """Import the modules of these dialects, those that there are.
+    """Import the modules of these dialects, as far as they exist.
 
-    The bindings import a dialect's module where they first meet one of its ops. It registers itself, which an
-    interrupt would leave half done: then it could be loaded no more.
+    The bindings import a dialect's module when they first meet one of its ops. The module registers itself; if an
+    interrupt left that half done, it could never be loaded again.
     """
     missing = [n for n in names if n not in _loaded and n in dialects()]
     if missing:

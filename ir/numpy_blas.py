@@ -139,7 +139,7 @@ def _shared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _grid(rows: int, columns: int, parts: int) -> tuple[list[slice], list[slice]]:
-    """Ranges of rows and of columns that cut a matrix into about so many parts, nearly squares. They depend on nothing
+    """Ranges of rows and of columns that cut a matrix into about `parts` nearly square parts. They depend on nothing
     else, so that products have the same bits with any number of threads."""
     down, across = 1, 1
     while down * across < parts and max(rows / down, columns / across) >= 2 * BLOCK:

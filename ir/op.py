@@ -438,10 +438,10 @@ def shifted(axes: Ints, inserted: int) -> Ints:
 
 
 def only(given: Sequence[T | None]) -> T:
-    """The one that is there, of tangents, cotangents or batch axes: for ops where there can be but one.
+    """The only one that is not None, of tangents, cotangents or batch axes, for ops with a single operand.
 
     Raises:
-        IRError: none is there, or several. Passes call a rule only where one at least is.
+        IRError: none or several are not None. Passes call a rule only if at least one is not.
     """
     found = [x for x in given if x is not None]
     if len(found) != 1:

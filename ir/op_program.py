@@ -1,4 +1,4 @@
-"""Programs that run op by op, without a compiler: for what is met for the first time, and for small work.
+"""Programs that run op by op, without a compiler: for graphs seen for the first time, and for small work.
 
 An op is computed by its `reference` rule, which is NumPy, or by a library where there is one. So the values are those
 of the oracle of all tests.
@@ -217,7 +217,7 @@ class OpProgram:
         return view
 
     def call(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """`run` of single arguments, without NumPy's scalars; by who has NumPy silent already."""
+        """`run` with separate arguments, and arrays as results. The caller has silenced NumPy's warnings."""
         return [x if type(x) is np.ndarray else np.asarray(x) for x in self._run(arrays)]
 
     def _run_rules(self, frame: list[Any], checked: bool) -> None:
@@ -269,7 +269,7 @@ class OpProgram:
 
 
 def worth_keeping(op: Op, size: int, operands: Sequence[np.ndarray]) -> bool:
-    """Whether a result of constants, of so many elements, is kept, and not computed in each run."""
+    """Whether a result of constants, with `size` elements, is kept, and not computed in each run."""
     if op.kind == "movement" and all(not any(x.strides) for x in operands):  # a view, or indices
         return len(operands) > 0 or size <= _INDICES
     return size <= _KEPT

@@ -1,4 +1,4 @@
-"""Static parameters of a call: names and plain values, of which MLIR has attributes."""
+"""Static parameters of a call: names with plain values, which MLIR has as attributes."""
 
 from __future__ import annotations
 

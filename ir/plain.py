@@ -1,4 +1,5 @@
-"""Attributes of ops as what `json` writes, and back. What JSON has no form of is an object with one key: what it is."""
+"""Attributes of ops as values that `json` writes, and back. A value without a form in JSON is an object whose one key
+names its type."""
 
 from __future__ import annotations
 

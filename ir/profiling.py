@@ -1,4 +1,4 @@
-"""Where time goes: what a profile collects while one is taken. Off, it costs one look at `active` a program.
+"""The events of a profile, collected while one is taken. Otherwise each program only looks at `active`, which is None.
 
 Whoever runs or compiles something asks `active`, and adds an event with its place in the user's program. Kernels of
 programs that are compiled meanwhile run one by one, so that each has a time. `smelt.runtime.profile` shows the events.

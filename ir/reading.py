@@ -1,7 +1,7 @@
-"""Functions of modules decoded: read, or kept as they were built.
+"""Decoded functions of modules: read from the IR, or kept as they were built.
 
-Reading takes a microsecond or two for each op. While a compile is `scopes.keeping` functions, one is read again only
-after something has changed it that did not say what it is now.
+Reading takes a microsecond or two for each op. While a compile is `scopes.keeping` functions, a function is read again
+only after something has changed it without declaring (`renew`) that its decoded form is up to date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NumPy's broadcasting of one array, in a quarter of the time: programs that run op by op are full of it."""
+"""`numpy.broadcast_to` in a quarter of its time: programs that run op by op call it often."""
 
 from __future__ import annotations
 

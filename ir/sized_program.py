@@ -165,7 +165,7 @@ class BoundProgram(OpProgram):
         self.returns, self.run_function, self.costs, self.functions = sized.returns, run_function, costs, ()
 
     def __getattr__(self, name: str) -> Any:
-        """What an `OpProgram` keeps of its ops: made for the first who asks."""
+        """What an `OpProgram` keeps of its ops: made when it is first asked for."""
         if name not in ("arguments", "results", "steps", "frame", "origin"):
             raise AttributeError(f"{type(self).__name__} has no {name}")
         whole = self._sized.made(self._values, self.run_function)

@@ -38,7 +38,7 @@ class StridedLayout(NamedTuple):
         return self.offset == 0 and all(d == 1 or a == b for d, a, b in zip(shape, self.strides, wanted))
 
     def part(self, start: Sequence[int], step: Sequence[int]) -> StridedLayout:
-        """That of every so many-th element from one on, along each axis.
+        """The layout of every `step`-th element from `start` on, along each axis.
 
         >>> StridedLayout.contiguous((4, 6)).part((1, 0), (1, 2))
         StridedLayout(offset=6, strides=(6, 2))

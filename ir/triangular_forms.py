@@ -98,7 +98,7 @@ def root(t: np.ndarray) -> np.ndarray:
 
 
 def logarithm(t: np.ndarray) -> np.ndarray:
-    """The principal logarithm of an upper triangular matrix: of so many square roots that a quadrature gives it."""
+    """The principal logarithm of an upper triangular matrix: by square roots, until a quadrature converges."""
     one, near, roots = np.eye(len(t)), t, 0
     while np.abs(near - one).sum(0).max(initial=0) > NEAR and roots < MOST_ROOTS:
         near, roots = root(near), roots + 1

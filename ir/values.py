@@ -128,7 +128,7 @@ class Value:
 
     @property
     def users(self) -> tuple[OpView, ...]:
-        """The ops that read this value, in order, each once; who returns it is no op.
+        """The ops that read this value, in order, each once. A return is not among them.
 
         Raises:
             IRError: its op or function has been erased.

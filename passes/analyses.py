@@ -1,4 +1,4 @@
-"""The analyses that there are: users, liveness, alias, trip-counts, cost; and the pass that reports them."""
+"""The built-in analyses (users, liveness, alias, trip-counts, cost), and the pass that reports an analysis."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who runs whom: the functions of a module in an order, and what may not be among them.
+"""The call graph of a module: its functions in topological order, and the check that it has no cycles.
 
-Smelt functions do not recurse. A function may not run itself by calls, control flow or transformations
-of itself, nor through others, and a rule may not transform the function whose rule it is.
+Smelt functions do not recurse. A function may not run itself, directly or through others, by calls,
+control flow or transformations, and a rule may not transform the function whose rule it is.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def callees_first(module: Any) -> list[Function]:
 
 
 def _cycle(names: Sequence[str], decoded: Mapping[str, Function]) -> IRError:
-    """The error about functions each of which refers to the next; the last is the first."""
+    """The error about a cycle of functions: each refers to the next, and the last is the first."""
     first = names[0]
     op = next(op for op in decoded[first].ops if names[1] in callees(op))
     how = "transforms" if op.op.kind == "function" else "runs" if op.op.kind == "control" else "calls"

@@ -1,4 +1,4 @@
-"""How far the results of a program move when what is computed on the way is rounded otherwise.
+"""How far the results of a program move when intermediate values are rounded differently.
 
 A program that subtracts nearly equal numbers, divides by what should be zero, or compares what is nearly equal has
 results that another order of a sum moves far, and rightly so. How far is measured as in Monte Carlo arithmetic (D. S.
@@ -37,7 +37,7 @@ class TooLongError(InternalError):
 
 
 class Nudged(Interpreter):
-    """Runs a module while arguments and values on the way are moved by `step` units in the last place, up or down.
+    """Runs a module with arguments and intermediate values moved by `step` units in the last place, up or down.
 
     Values whose last bits are zero stay: small integers, halves, and what is computed of them exactly. So programs keep
     their ties.
@@ -61,7 +61,7 @@ class Nudged(Interpreter):
 
 
 class Counted(Interpreter):
-    """Runs a module and counts the ops that it runs, which are so many at most, and the elements of their results."""
+    """Runs a module, and counts the ops that it runs, at most `most_ops`, and the elements of their results."""
 
     def __init__(self, module: Any, most_ops: float = float("inf")):
         super().__init__(module)

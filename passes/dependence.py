@@ -1,6 +1,6 @@
-"""What depends on what inside of a function: the one place where its ops are told apart by that.
+"""Dependence inside of a function: which ops depend on given values.
 
-Derivatives tell apart what depends on a tangent, batching what depends on the batch, loops what changes from step to
+Derivatives ask which ops depend on a tangent, batching which depend on the batch, and loops which change from step to
 step.
 """
 

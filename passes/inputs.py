@@ -1,4 +1,4 @@
-"""Numbers made up for programs: what their arguments may be, by kinds that show different faults."""
+"""Made-up arguments for programs, of several kinds, each of which reveals other faults."""
 
 from __future__ import annotations
 

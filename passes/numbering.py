@@ -1,8 +1,8 @@
-"""What programs compute, by structure: equal numbers are equal values, whatever the arguments are.
+"""Value numbering across functions: values with equal numbers are equal, whatever the arguments are.
 
-Value numbering across functions: an op is known by its kind, its attributes and the numbers of its operands, a call by
-what is called with these operands, a loop or a branch by what its functions compute. So two programs of which one has
-the calls, the order and the copies of ops that the other has not are proved equal without a run.
+An op is identified by its name, its attributes and the numbers of its operands; a call by its callee and the numbers of
+its operands; a loop or a branch by what its functions compute. So two programs that differ only in calls, in the order
+of ops and in duplicates of ops are proved equal without being run.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ EXPANDED = f"{EXPAND},inline,dce"
 
 
 class NotFailing(IRError):
-    """A module that is to become smaller has not the fault."""
+    """A module that is to become smaller does not have the fault."""
 
 
 def reduce_text(
@@ -168,7 +168,7 @@ def _bisected(count: int, made: Callable[[int], str | None], fails: Callable[[st
 
 
 def _beginning(source: str, fails: Callable[[str], bool]) -> str:
-    """The shortest beginning that fails; what is read behind it are its results."""
+    """The shortest beginning that fails; its results are the values that the rest reads."""
     _, ops = _shape(source)
     return _bisected(len(ops), lambda i: _written(source, (), upto=ops[i]), fails) or source
 

@@ -1,6 +1,6 @@
-"""Remarks: what a pass decided, about which line of the user, and why. As LLVM's: passed, missed, analysis.
+"""Remarks: what a pass decided, about which line of the user, and why. The kinds are LLVM's: passed, missed, analysis.
 
-A pass makes them where somebody collects them, and costs nothing more elsewhere::
+A pass makes remarks only if somebody collects them, so they cost nothing otherwise::
 
     if remarks.wanted():
         remarks.add(Remark("fuse", "missed", "recompute", f"exp is not computed in @{name}: {reason}", line))

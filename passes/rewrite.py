@@ -1,4 +1,4 @@
-"""What passes share: rebuilding a function op by op, and what its attributes say."""
+"""What passes share: rebuilding a function op by op, and reading the attributes of functions."""
 
 from __future__ import annotations
 

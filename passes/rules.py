@@ -1,9 +1,9 @@
 """Rules of the ops that run functions of the module: calls, branches, loops.
 
-Other ops have their rules in their blocks; those of these transform functions, which is the work of passes. All rules
-of one op stand in one class (`transform/control/` holds those of control flow, `transform/custom_rules.py` that of
-calls), and a pass asks `function_rules` for them. So passes and rules, which need each other, do not import each
-other.
+Other ops have their rules in their blocks. The rules of these ops transform functions, which is the work of passes.
+All rules of one op stand in one class (for control flow in `transform/control/`, for calls in
+`transform/custom_rules.py`), which a pass gets from `function_rules`. So passes and rules, which need each other, do
+not import each other.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from .driver import PassRecord, Pipeline
 from .inputs import FOR_ELEMENTS, FOR_SUMS, KINDS, Drawn, inputs_of, turns_of
 from .numbering import Numbering
 from .parts import parts_of
+from .pipeline_text import Item
 from .rewrite import mentions
 
 #: How far results may lie apart, in units of rounding of the largest one: passes reassociate sums.
@@ -155,12 +156,12 @@ class ValueCheck:
                 raise
             self._compare(record.stage, number, found, source)
         if self._parts and record.item is not None:
-            self._check_parts(record, source)
+            self._check_parts(record, record.item, source)
         self.checked.append(record.stage)
 
-    def _check_parts(self, record: PassRecord, source: str) -> None:
+    def _check_parts(self, record: PassRecord, item: Item, source: str) -> None:
         """Run a pass on parts of the program before it, and compare. Raises PipelineError."""
-        pipeline, drawn = Pipeline([record.item]), Drawn()
+        pipeline, drawn = Pipeline([item]), Drawn()
         for name, make in parts_of(text.parse(source, own=True)):
             after = make()
             was = text.to_text(after, verified=True)

@@ -1,4 +1,4 @@
-"""Which device runs, from a module to what runs there, and the cache of that."""
+"""The thread's device, from a module to a program on a device, and the caches of programs."""
 
 from smelt.backends.buffer import Buffer as Buffer
 from smelt.backends.buffer import pool as pool

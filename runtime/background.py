@@ -273,7 +273,7 @@ for _each in _workers:
 
 
 def _least_busy() -> _Worker:
-    """Who gets the next job: one that is there, unless all of these have much to do."""
+    """The worker that gets the next job: a running one, unless all of these have much to do."""
     there = [w for w in _workers if w.process is not None]
     found = min(there, key=lambda w: w.queued, default=_workers[0])
     if there and found.queued >= MUCH:

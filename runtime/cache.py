@@ -1,4 +1,4 @@
-"""A bounded cache that forgets what was used least recently."""
+"""A bounded cache that evicts the least recently used entry."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LruCache:
         return value
 
     def get_or_wait(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """`get_or_make` for what takes long to make: only who wants the same value waits. Where `make` gives None
+        """`get_or_make` for values that take long to make: only callers of the same value wait. If `make` returns None,
         nothing is kept."""
         value = self.get(key)
         if value is not None:

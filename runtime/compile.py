@@ -1,4 +1,4 @@
-"""From a module to something that runs: pipeline, backend, launch."""
+"""From a module to an executable: pipeline, then backend."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def compile_module(
 
 
 def looks_on_disk() -> bool:
-    """Whether programs may come from disk: who wants to see what passes do has them run."""
+    """Whether programs may come from disk. Settings that show what passes do need the passes to run."""
     return settings.cache and not settings.dump_ir and settings.debug < 3
 
 

@@ -1,4 +1,4 @@
-"""Which device a thread's arrays are evaluated on. What a device is says `smelt.backends.device`."""
+"""Which device a thread's arrays are evaluated on. `smelt.backends.device` says what a device is."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class DiskCache:
         return True
 
     def _bound(self, folder: int, written: int) -> None:
-        """Keep the folder within its bound, after so many bytes more."""
+        """Keep the folder within its bound, after `written` more bytes."""
         most = settings.cache_disk_bytes
         self._room -= written
         self._puts -= 1
@@ -137,7 +137,7 @@ class DiskCache:
                 os.unlink(key + SUFFIX, dir_fd=folder)
 
     def entries(self) -> list[Entry]:
-        """What is there, used least recently first."""
+        """All entries, the least recently used first."""
         with _folder(create=False) as folder:
             return [] if folder is None else _entries(folder)
 
@@ -161,7 +161,7 @@ class DiskCache:
 
     @property
     def place(self) -> str | None:
-        """The folder, whether it is there or not; None where there is none."""
+        """The folder, whether it exists or not; None if no folder may be used."""
         return _place()
 
 

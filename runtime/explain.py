@@ -124,7 +124,7 @@ class Explanation:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many compiles there were of which kind.
+        """The number of compiles of each kind.
 
         "structure": a new structure; "size": known, but for sizes; "dtype"; "attribute": a constant, the bounds of a
         slice, …; "again": the very same program; "loaded": from disk.

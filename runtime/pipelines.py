@@ -1,4 +1,4 @@
-"""Which passes a program goes through: those of its device, or what somebody asks for in their place."""
+"""Which passes a program goes through: those of its device, or others that the caller or a setting asks for."""
 
 from __future__ import annotations
 

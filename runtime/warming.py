@@ -1,4 +1,4 @@
-"""What the first program of a device waits for, made ready by another thread, beside what runs on the host."""
+"""Warming up: another thread prepares what the first program of a device waits for, while the host computes."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class _Parent:
 
 
 def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
-    """So many bytes, or None at the end."""
+    """The next `size` bytes, or None at the end."""
     found = bytearray()
     while len(found) < size:
         if not parent.wait_for(descriptor):

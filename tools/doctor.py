@@ -113,7 +113,7 @@ def machine() -> Iterator[str]:
 
 
 def examine(name: str) -> Iterator[Answer]:
-    """Run every check on a device. One that is not here is told what would be checked."""
+    """Run every check on a device. For one that is not available, say what would be checked."""
     if name not in devices:
         for check, meaning in CHECKS.items():
             yield Answer(check, "left out", f"{registered_device(name).missing}; would check that {meaning}")

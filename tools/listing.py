@@ -1,4 +1,4 @@
-"""Tables of what there is: ``--list-passes`` and ``--list-ops``."""
+"""Tables of all passes and all ops: ``--list-passes`` and ``--list-ops``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags of mlir-opt that smelt-opt has not, and what to use in their place."""
+"""Flags of mlir-opt that smelt-opt does not have, and what to use instead."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A command run again and again, safely and without loading each time what it needs.
+"""A command run repeatedly, in isolation, without loading what it needs each time.
 
-smelt's own commands run in a copy of this process, one after the other: a second of loading is spent once. A copy that
-crashes or takes too long is ended, with all that it started, and the next try gets another. Others are processes
-of their own, and so are all where a fork is not safe.
+smelt's own commands run in a forked copy of this process, one after the other, so loading, which takes a second,
+happens once. A copy that crashes or takes too long is ended, with all that it started, and the next try gets another.
+Other commands run as processes of their own, and so do all of them where a fork is not safe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the command lines of smelt share: how mistakes are told, numbers, and flags that only others give a meaning."""
+"""What smelt's command lines share: messages about mistakes, numeric arguments, and flags that need other flags."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     """Tells a mistake in one line, with the way to the flags, in place of all of them."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does; flags that there are not are told by the command that was given them."""
+        """Like argparse's, but unknown flags are reported by the command that they were given to."""
         options, left = self.parse_known_args(args, namespace)
         if left:
             commands = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
@@ -75,7 +75,7 @@ def some(text: str) -> int:
 
 
 def require_one(asked: Mapping[str, bool]) -> None:
-    """Raise UsageError where more than one flag says what to write."""
+    """Raise UsageError if more than one flag says what to write."""
     given = [flag for flag, there in asked.items() if there]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} ask for different things: give one of them")

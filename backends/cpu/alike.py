@@ -1,8 +1,8 @@
-"""Functions that differ in numbers alone are one function, which is told these numbers.
+"""Functions that differ only in numbers are merged into one function, which takes these numbers as arguments.
 
-A step over hundreds of arrays sums along rows of dozens of lengths. For each length there is a kernel, and LLVM takes
-longer for a kernel than the kernel for hundreds of launches. What is alike but for extents, steps, and factors that
-follow from them becomes::
+A step over hundreds of arrays sums along rows of dozens of lengths. For each length there is a kernel, and compiling a
+kernel takes LLVM longer than hundreds of its launches. Kernels that are alike except for extents, steps, and factors
+that follow from them become::
 
     func @sum(%x, %result, %lo, %hi) { … scf.for %i = %c0 to %c39 … arith.divf %sum, %cst_39 }
     func @sum_1(%x, %result, %lo, %hi) { … scf.for %i = %c0 to %c87 … arith.divf %sum, %cst_87 }
@@ -105,10 +105,10 @@ class Code:
         return _NAMED.sub(one, line)
 
     def told(self, name: str, columns: Sequence[int | None], kinds: Sequence[str]) -> str:
-        """The text of the same function, which is told some of its numbers.
+        """The text of the same function, which takes some of its numbers as arguments.
 
         Args:
-            columns: for each of `numbers`, which of those that the function is told it is, if any.
+            columns: for each of `numbers`, which of these arguments it is, if any.
             kinds: the types of the latter.
         """
         places = iter(columns)
@@ -125,7 +125,7 @@ class Code:
 
 
 def _conversion(i: int, kind: str) -> list[str]:
-    """How a function makes a number of a type of what it is told, an i64."""
+    """The ops that turn an argument, an i64, into a number of the type `kind`."""
     told, number = f"{_TOLD}_{i}", f"{_TOLD}{i}"
     if kind == "index":
         return [f"{number} = arith.index_cast {told} : i64 to index"]
@@ -140,7 +140,7 @@ def _conversion(i: int, kind: str) -> list[str]:
 
 
 def codes(texts: Mapping[str, str]) -> list[Code]:
-    """Those functions, by name, of which so many may be alike that it pays: they have as many lines."""
+    """The functions that may be alike, since at least `FEWEST` of them have the same number of lines."""
     by_length: dict[int, list[str]] = {}
     for name, text in texts.items():
         by_length.setdefault(text.count("\n") - text.count(" = arith.constant "), []).append(name)
@@ -148,7 +148,7 @@ def codes(texts: Mapping[str, str]) -> list[Code]:
 
 
 class Merged(NamedTuple):
-    """A function that stands for another one, and what it is told then."""
+    """The function that replaces another one, and the numbers that are passed to it then."""
 
     function: str
     numbers: tuple[int, ...]
@@ -182,7 +182,7 @@ def merge(codes: Collection[Code], operations: dict[str, Any]) -> dict[str, Merg
 
 
 def _replace(operation: Any, text: str, scratch: Sequence[int]) -> Any:
-    """Put a function of a text in the place of another one, with so many elements on its stack."""
+    """Replace a function by one in a text, whose arrays on the stack have `scratch` elements."""
     ir = mlir.ir
     module = ir.Module.parse(f"module {{\n{text}\n}}", context())
     made = module.body.operations[0]

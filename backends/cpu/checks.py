@@ -1,4 +1,4 @@
-"""Checked kernels (``SMELT_CHECK=1``): no access leaves its array, and none does so in silence.
+"""Checked kernels (``SMELT_CHECK=1``): an access out of bounds is reported, and touches no memory.
 
 Each load and store compares its offset with the size of the array. Where it lies outside, a load gives
 the first element and a store does nothing; the program runs to its end and then raises. An index that

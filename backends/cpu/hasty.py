@@ -1,7 +1,7 @@
-"""Small kernels, which take longer to compile than they will ever run: LLVM does less for them.
+"""Small kernels, which take longer to compile than they will ever run: LLVM optimizes them less.
 
-Left alone, LLVM unrolls loops as far as the processor's buffers reach, and whole ones that are short. For arrays that
-fit into a few vectors that is half of the time of a compile, for nothing.
+By default, LLVM unrolls loops as far as the processor's buffers reach, and short ones completely. For arrays that fit
+into a few vectors that takes half of the compile time, and gains nothing.
 """
 
 from __future__ import annotations

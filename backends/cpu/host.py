@@ -1,14 +1,14 @@
 """What Python drives: machine code and steps on the host in turn, and loops that contain such steps.
 
-All work on addresses. A sequence is a function; its table holds the addresses of its arguments and
-results, its arena its other values.
+All of it works on addresses. The table of a function holds the addresses of its arguments and results,
+and its arena its other values.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence as Addresses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from .threads import Team
 TABLE = 2
 
 
-class Sequence:
+class DrivenFunction:
     """A function as steps: entry points (addresses) that a team runs, and steps with ``run``.
 
     Args:
@@ -137,7 +137,7 @@ class Sequence:
             if self.asks:
                 interrupts.raise_pending()
 
-    def call(self, arguments: Addresses[int], results: Addresses[int], arena: int, count: int) -> None:
+    def call(self, arguments: Sequence[int], results: Sequence[int], arena: int, count: int) -> None:
         """Run on addresses. Results that are other values' memory are copied."""
         frame = self.frame()
         values = frame[0]
@@ -186,7 +186,7 @@ class HostOp:
 class HostLoop:
     """A loop or branch around functions with steps on the host. See `native` for where its values lie."""
 
-    def __init__(self, step: LoopStep, functions: dict[str, Sequence]):
+    def __init__(self, step: LoopStep, functions: dict[str, DrivenFunction]):
         self.op, self.attrs, self.space, self.functions = step.op, step.attrs, step, functions
         self.scratch = step.scratch
         self.operands = [slot for slot, _ in step.operands]
@@ -262,7 +262,7 @@ def label_of(step: Step) -> tuple[str, str]:
 
 
 def address(slot: tuple[str, int], values: Any, arena: int) -> int:
-    """Where a value lies while a sequence runs."""
+    """Where a value lies while the function runs."""
     kind, at = slot
     return arena + at if kind == "arena" else values[TABLE + at]
 

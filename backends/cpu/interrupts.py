@@ -1,4 +1,4 @@
-"""What programs with long loops call, and the exception that Ctrl-C has raised in one; see `polling`."""
+"""The function that programs with long loops call, and the exception that Ctrl-C has raised in one; see `polling`."""
 
 from __future__ import annotations
 

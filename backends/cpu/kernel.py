@@ -220,7 +220,7 @@ class CpuKernel(VectorKernel):
         return super().loop(fused, lower, upper, body, carries, step)
 
     def expect(self, steps: int) -> None:
-        """The next loop has so many steps, in all threads together, where its bounds do not tell."""
+        """State how many steps the next loop has, in all threads together, if its bounds do not tell."""
         if self.breaks is not None:
             self.breaks.expected = steps
 
@@ -432,7 +432,7 @@ buffer_type = CpuKernel.buffer_type
 
 
 def as_bytes(memory: Memory) -> Memory:
-    """Bools as their bytes, to be moved; other arrays as they are."""
+    """Bools as bytes, so that they can be moved; other arrays unchanged."""
     bools = memory.aval.dtype.kind == "b"
     return Memory(memory.memref, Aval(memory.aval.shape, dtypes.uint8)) if bools else memory
 

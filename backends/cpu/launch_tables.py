@@ -66,7 +66,7 @@ class Launch(NamedTuple):
 
 
 class Team(NamedTuple):
-    """Those who run a table together.
+    """The members of a team that run a table together.
 
     Attributes:
         members, me: how many they are, and which of them this one is.

@@ -181,7 +181,7 @@ class Emitter(ControlEmitter):
     def _share(
         self, function: str, memrefs: Sequence[Any], extent: int, grain: int, numbers: Sequence[int] = ()
     ) -> None:
-        """Call a kernel for this member's part of its range. `numbers`: what it is told besides."""
+        """Call a kernel for this member's part of its range. `numbers`: its further arguments."""
         key = self.me.mlir, self.members.mlir, extent, grain
         lo, hi = self._once(key, lambda: share(self.k, self.me, self.members, extent, grain))
         self.k.call(function, memrefs, lo, hi, *(self.k.const(n, int64) for n in numbers))

@@ -63,7 +63,7 @@ class Pace:
         self._forget(1)
 
     def _forget(self, size: int) -> None:
-        """Begin with a size of which nothing is known."""
+        """Start over with a size about which nothing is known."""
         self._size = size
         self._best = self._recent = float("inf")  # seconds of its runs: the shortest, and an average
         self._runs = 0
@@ -75,7 +75,7 @@ class Pace:
         self._patience, self._pause = float(self.SHARE), self.PAUSE
 
     def members(self, most: int) -> int:
-        """How many are to run the program now, of so many at most."""
+        """How many members are to run the program now; at most `most`."""
         if most != self._most:
             self._most, self._sizes = most, sizes(most, self._elastic)
             first = next((n for n in self._sizes if n * self.EACH >= self._work > 0), most)
@@ -83,7 +83,7 @@ class Pace:
         return self._trial or self._size
 
     def ran(self, members: int, seconds: float, now: float) -> None:
-        """What the run took, by so many members, that ends now."""
+        """Record the time of a run, by `members` members, that ends at `now`."""
         if members == self._trial:
             self._trials.append(seconds)
             lost = sum(self._trials) - len(self._trials) * self._recent

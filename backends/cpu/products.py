@@ -4,8 +4,8 @@ The BLAS runs on one thread; the program's threads each take rows (or columns, o
 batch) of the result, so a product needs no other pool of threads and no call of its own.
 
 How a BLAS adds up an element depends on where in the product it stands. So products are cut at the same places
-however many threads there are when the program runs: into a part for each processor. The parts are rectangles, for each
-call rearranges all that it reads of both operands.
+however many threads there are when the program runs: into a part for each processor. The parts are rectangles, because
+each call rearranges all that it reads of both operands.
 
 The product of a matrix with its own transpose is symmetric: of that the upper triangle is computed, and copied.
 """

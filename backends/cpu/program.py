@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Buffers
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from smelt.backends.control import Storage, bytes_type, places_of
@@ -10,7 +10,7 @@ from smelt.backends.memory import Memory
 from smelt.backends.pipelines import sequence, simplified, with_options
 from smelt.ir import dtypes, mlir, profiling
 from smelt.ir.aval import Aval
-from smelt.ir.builder import functions
+from smelt.ir.builder import Value, functions
 from smelt.ir.dialect import context
 from smelt.ir.scalar import INDEX, Scalar
 from smelt.ir.scopes import place
@@ -19,7 +19,7 @@ from smelt.passes.kernels.plan_buffers import arena_bytes, origin, scratch_of, w
 
 from . import jit, launch_tables, objects, polling, threads
 from .checks import Site
-from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Step
+from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Slot, Step
 from .donations import donations
 from .kernel import CpuKernel, KernelModule, buffer_type
 from .native import Emitter
@@ -137,39 +137,44 @@ class _Assembly:
             op = planned.op
             if planned.kind == "host":
                 close()
-                operands, results = ([(slots[v], v.aval) for v in values] for values in (op.operands, op.results))
-                steps.append(HostStep(op.op, op.attrs, place(op.location), operands, results))
+                steps.append(HostStep(op.op, op.attrs, place(op.location), *_places_in(slots, op)))
             elif planned.kind == "control" and not self._is_native(planned):
                 close()
-                for inner in planned.bodies:
-                    self._describe(inner)
-                operands, results = ([(slots[v], v.aval) for v in values] for values in (op.operands, op.results))
-                memory = workspace(op, self._found)
-                places = memory.arena, memory.carries, memory.flag, memory.elements
-                steps.append(LoopStep(op.op, op.attrs, operands, results, scratch_of(op), *places))
-            elif self._profiles:  # each has an event
-                apart = self._parallel and not self.team.together
-                name = op.attrs["callee"] if op.op.kind == "call" else op.name
-                line = place(op.location).removeprefix("; at ")
-                several = apart and planned.kind == "kernel"
-                for part in [PlannedOp(op, "kernel", [step]) for step in planned.steps] if several else [planned]:
-                    symbol = self._emit_entry(body, [part])
-                    steps.append(EntryStep(symbol, apart and planned.kind == "control", name, line))
+                steps.append(self._describe_loop(planned, slots))
+            elif self._profiles:
+                steps += self._profiled(body, planned)
             elif not self._parallel or self.team.together:
                 together.append(planned)
             elif planned.kind == "control":  # no barriers: one thread runs it
                 steps.append(EntryStep(self._emit_entry(body, [planned]), alone=True))
-            else:  # each kernel is a launch
-                for step in planned.steps:
-                    steps.append(EntryStep(self._emit_entry(body, [PlannedOp(op, "kernel", [step])])))
+            else:
+                steps += [EntryStep(self._emit_entry(body, [part])) for part in _launches(planned)]
         close()
+
+    def _describe_loop(self, planned: PlannedOp, slots: dict[Value, Slot]) -> LoopStep:
+        """A loop or branch that Python drives, whose functions are described as well."""
+        op = planned.op
+        for inner in planned.bodies:
+            self._describe(inner)
+        memory = workspace(op, self._found)
+        places = memory.arena, memory.carries, memory.flag, memory.elements
+        return LoopStep(op.op, op.attrs, *_places_in(slots, op), scratch_of(op), *places)
+
+    def _profiled(self, body: Body, planned: PlannedOp) -> Iterator[EntryStep]:
+        """The launches of an op that leave an event each in a profile."""
+        op = planned.op
+        apart = self._parallel and not self.team.together
+        name = op.attrs["callee"] if op.op.kind == "call" else op.name
+        line = place(op.location).removeprefix("; at ")
+        for part in _launches(planned) if apart and planned.kind == "kernel" else [planned]:
+            yield EntryStep(self._emit_entry(body, [part]), apart and planned.kind == "control", name, line)
 
     def _is_native(self, planned: PlannedOp) -> bool:
         """Whether a loop or branch is machine code, and not driven by Python."""
         return not planned.hosted and (not self._parallel or self.team.together or planned.solo)
 
     def _emit_entry(
-        self, body: Body, planned_ops: Buffers[PlannedOp], launches: list[launch_tables.Launch] | None = None
+        self, body: Body, planned_ops: Sequence[PlannedOp], launches: list[launch_tables.Launch] | None = None
     ) -> str:  # fmt: skip
         """``@main_i(members, counter, arguments…, results…, arena)``: one member's share of each kernel in turn.
 
@@ -227,7 +232,7 @@ class _Assembly:
 
     @staticmethod
     def _places(
-        k: CpuKernel, body: Body, planned_ops: Buffers[PlannedOp], addresses: Memory, kinds: Buffers[Any]
+        k: CpuKernel, body: Body, planned_ops: Sequence[PlannedOp], addresses: Memory, kinds: Sequence[Any]
     ) -> list[Any]:
         """The memrefs of those arguments and results of a wide function that some of its ops use; None of others."""
         slots = body.slots()
@@ -254,6 +259,17 @@ class _Assembly:
                 operation = self._kernel_ir if stage == "kernel" else self._module.mlir.operation
                 self._texts[stage] = operation.get_asm(large_elements_limit=64) + "\n"
         return self._texts[stage]
+
+
+def _places_in(slots: dict[Value, Slot], op: Any) -> tuple[list[tuple[Slot, Aval]], list[tuple[Slot, Aval]]]:
+    """Where the operands and the results of an op lie, and what they are."""
+    operands, results = ([(slots[v], v.aval) for v in values] for values in (op.operands, op.results))
+    return operands, results
+
+
+def _launches(planned: PlannedOp) -> list[PlannedOp]:
+    """An op in parts of one kernel each."""
+    return [PlannedOp(planned.op, "kernel", [step]) for step in planned.steps]
 
 
 def machine_code(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from collections.abc import Sequence as Buffers
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from . import blas, interrupts, threads
 from .checks import Checks
 from .description import EntryStep, HostStep, KernelCost, ProgramDescription
 from .entry import Run, entry
-from .host import TABLE, AloneStep, HostLoop, HostOp, Sequence
+from .host import TABLE, AloneStep, DrivenFunction, HostLoop, HostOp
 from .pace import Pace
 
 #: Kernels without sizes run on the calling thread where there is less work: a fraction of a millisecond.
@@ -101,7 +100,7 @@ class Program:
         self._code = code = find_code(symbols) if description.has_code else None  # lives as long as the program
         # In a child process whose parent was in the middle of a product, the lock of the BLAS's memory is never free.
         functions = {
-            name: Sequence(f, self.team, description.keep_lock, symbols.has_blas, self.has_long)
+            name: DrivenFunction(f, self.team, description.keep_lock, symbols.has_blas, self.has_long)
             for name, f in description.functions.items()
         }
         for name, function in functions.items():
@@ -119,14 +118,14 @@ class Program:
             len(self._main.steps) == 1 and isinstance(self._main.steps[0], int)
         )
 
-    def entry(self, blanks: Buffers[Blank | None]) -> Run | None:
+    def entry(self, blanks: Sequence[Blank | None]) -> Run | None:
         """What runs it and makes its results, if that is one call by this thread; see `entry`."""
         if not self._is_one_call or self._main.unforked:
             return None
         wide = self.description.functions["main"].wide
         return entry(self._main.steps[0], len(self.arguments), self._main.keep_lock, wide, blanks)
 
-    def run(self, inputs: Buffers[Any], outputs: Buffers[Any], arena_address: int) -> None:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], arena_address: int) -> None:
         """Run on buffers (``.address``); outputs that are aliases are not touched."""
         frame = self._main.frame()
         values = frame[0]
@@ -160,7 +159,7 @@ class Program:
             if self._checks is not None:
                 self._checks.raise_found()
 
-    def run_strided(self, addresses: Buffers[int], work: int, lines: Callable[[int], Buffers[int]]) -> None:
+    def run_strided(self, addresses: Sequence[int], work: int, lines: Callable[[int], Sequence[int]]) -> None:
         """Run a kernel without sizes; see `Executable.run_at`."""
         frame = self._main.frame()
         values = frame[0]

@@ -88,7 +88,7 @@ def is_aligned(loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]]) -> bo
 def is_worth_streaming(
     loop: Fused, outputs: Sequence[tuple[Memory, Coordinates]], width: int, fewest: int = FEWEST_PIECES
 ) -> bool:
-    """Whether lines of so many elements, far apart, are to go past the caches if they can."""
+    """Whether lines of `width` elements, far apart, are to be written past the caches, if possible."""
     return width >= fewest * piece_length([m.aval.dtype for m, _ in outputs]) or is_aligned(loop, outputs)
 
 
@@ -278,16 +278,16 @@ def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: in
 
 
 def prefetch_line(k: CpuKernel, memory: Memory, offset: Scalar, soon: bool = True) -> None:
-    """Ask for the line of memory that an element is in; behind the end of the operand, for its last.
+    """Prefetch the cache line of an element; past the end of the operand, that of its last element.
 
     Args:
-        soon: that it comes into L1, and not only into L2.
+        soon: whether into L1, and not only into L2.
     """
     _ask_for(k, memory, k.op("arith.minui", [offset, k.const(memory.aval.size - 1, INDEX)], INDEX), soon)
 
 
 def _ask_for(k: CpuKernel, memory: Memory, at: Scalar, soon: bool = True) -> None:
-    """Ask for the line of memory of an element that there is."""
+    """Prefetch the cache line of an element, which must exist."""
     ir = mlir.ir
     hint = ir.IntegerAttr.get(ir.IntegerType.get_signless(32, k.context), 3 if soon else 2)
     no, yes = (ir.BoolAttr.get(b, k.context) for b in (False, True))

@@ -35,7 +35,7 @@ class Lane(NamedTuple):
 
 
 class VectorKernel(MemoryKernel):
-    """A kernel in parts of which scalars are vectors. Complex numbers have none."""
+    """A kernel in which scalars may stand for vectors for a while. There are no vectors of complex numbers."""
 
     def __init__(self, module: Any, entry: Any, location: Any, body: Function | None):
         super().__init__(module, entry, location, body)
@@ -47,7 +47,7 @@ class VectorKernel(MemoryKernel):
 
     @contextmanager
     def vectors(self, lanes: int) -> Iterator[None]:
-        """Let scalars stand for vectors of so many `lanes` for a while, all but indices; 0: for numbers."""
+        """Let scalars, except indices, stand for vectors of `lanes` lanes for a while; 0: for single numbers."""
         saved = self._lanes, self._types, self._constant_cache, self._along
         self._lanes, self._along = lanes, None
         self._types, self._constant_cache = self._by_lanes.setdefault(lanes, ({}, {}))
@@ -128,7 +128,7 @@ class VectorKernel(MemoryKernel):
         return found
 
     def chosen(self, memory: Memory, offset: Scalar, steps: np.ndarray) -> Scalar:
-        """A vector of elements so far behind an offset, from memory in which they are stored as they are held."""
+        """A vector of the elements `steps` after an offset, from memory in which they are stored as they are held."""
         dtype, count = memory.aval.dtype, int(steps.max()) + 1
         if count == 1:
             with self.vectors(0):
@@ -137,7 +137,7 @@ class VectorKernel(MemoryKernel):
         return Scalar(self, self._chosen(memory, offset, steps, count), dtype)
 
     def shuffled(self, x: Any, y: Any, lanes: Sequence[int]) -> Any:
-        """Some elements of two vectors as they are stored, numbered through."""
+        """Some elements of two vectors as they are stored, numbered consecutively."""
         kind = mlir.ir.VectorType.get([len(lanes)], x.type.element_type, loc=self.location)
         return self.emit("vector.shuffle", [x, y], [kind], mask=self._i64s(lanes)).result
 
@@ -324,7 +324,7 @@ class VectorKernel(MemoryKernel):
         return [x for both in zip(*halves) for x in both]
 
     def shifted(self, x: Scalar, before: Scalar, lanes: int) -> Scalar:
-        """The elements of `x` so many lanes later; the first are the last ones of `before`."""
+        """The elements of `x` shifted by `lanes` lanes; the first lanes are the last ones of `before`."""
         count = x.mlir.type.shape[0]
         return self._shuffle(before, x, range(count - lanes, 2 * count - lanes))
 

@@ -164,7 +164,7 @@ class Group:
         return _kept(Communicator.connect(library, self._board.get(name), 0 if sends else 1, 2))
 
     def sender(self, process: int, order: int) -> Sender:
-        """Who sends messages of an order to a process."""
+        """The sender of the messages to a process that belong to one order (`Step.order`)."""
         with self._guard:
             if (process, order) not in self._senders:
                 connect = functools.partial(self._pair, True, self.communicator.rank, process, order)
@@ -172,7 +172,7 @@ class Group:
             return self._senders[process, order]
 
     def receiver(self, process: int, order: int) -> Receiver:
-        """Who receives messages of an order of a process."""
+        """The receiver of the messages from a process that belong to one order."""
         with self._guard:
             if (process, order) not in self._receivers:
                 connect = functools.partial(self._pair, False, process, self.communicator.rank, order)

@@ -204,7 +204,7 @@ def copy_rows(
     target: int, target_step: int, source: int, source_step: int, nbytes: int, count: int,
     stream: ctypes.c_void_p | None = None,
 ) -> None:  # fmt: skip
-    """Copies so many times so many bytes, each time a step further, without waiting. stream: see `copy`."""
+    """Copies `count` rows of `nbytes` bytes, whose starts are steps apart, without waiting. stream: see `copy`."""
     on_device = 2  # CU_MEMORYTYPE_DEVICE
     found = _Rectangle(
         source_memory=on_device, source_device=source, source_step=source_step, target_memory=on_device,
@@ -239,7 +239,7 @@ def pinned(nbytes: int) -> int:
 
 
 def copy_async(way: str, target: int, source: int, nbytes: int) -> None:
-    """Copies behind what was launched before, without waiting: "HtoD" from pinned memory, or "DtoH" to it."""
+    """Copies after what was launched before, without waiting: "HtoD" from pinned memory, or "DtoH" to it."""
     call(f"cuMemcpy{way}Async_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(nbytes), None)
 
 
@@ -354,7 +354,7 @@ class Module:
         return found
 
     def node(self, graph: Graph, entry: str, addresses: Sequence[int], threadgroups: Size, threads: Size) -> None:
-        """Puts a launch behind those that a graph has."""
+        """Adds a launch to a graph, after its last one."""
         graph.add(self._function(entry), addresses, threadgroups, threads)
 
     def launch(
@@ -432,7 +432,7 @@ class Graph:
         call("cuGraphCreate", ctypes.byref(self._graph), 0)
 
     def add(self, function: ctypes.c_void_p, addresses: Sequence[int], threadgroups: Size, threads: Size) -> None:
-        """One launch more, behind the last."""
+        """Adds a launch, after the last one."""
         values = (ctypes.c_uint64 * max(len(addresses), 1))(*addresses)
         start = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
@@ -443,7 +443,7 @@ class Graph:
         self._last = added
 
     def add_captured(self, enqueue: Callable[[ctypes.c_void_p], None]) -> None:
-        """What ``enqueue(stream)`` puts on a stream, behind the last launch. Nothing runs now."""
+        """Adds what ``enqueue(stream)`` puts on a stream, after the last launch. Nothing runs now."""
         stream, captured, added = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         call("cuStreamCreate", ctypes.byref(stream), 1)  # which does not wait for the stream of all launches
         try:

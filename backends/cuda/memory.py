@@ -82,7 +82,7 @@ class _Part(transfers.Memory):
 
 
 def part_of(block: CudaBlock, offset: int, nbytes: int) -> CudaBlock:
-    """So many bytes of a block."""
+    """A part of a block: `nbytes` bytes from `offset` on."""
     return CudaBlock(_Part(block, offset, nbytes), nbytes)
 
 

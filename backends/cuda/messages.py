@@ -30,7 +30,7 @@ class Receiver:
         self._communicator: Communicator | None = None
 
     def recv(self, address: int, nbytes: int) -> None:
-        """Receive the next message: what is launched later sees it. Only the first one waits, for who sends it.
+        """Receive the next message: what is launched later sees it. Only the first call waits, for the sender.
 
         NCCL compares no sizes: a message of another one is wrong, or never comes.
         """
@@ -41,7 +41,7 @@ class Receiver:
 
 
 class Sender:
-    """The other end. Messages are sent in order, by a thread that waits for who receives them."""
+    """The sending end. Messages are sent in order, by a thread that waits for the receiver."""
 
     def __init__(self, connect: Callable[[], Communicator]):
         self._connect = connect

@@ -246,7 +246,7 @@ def place(matrix: Matrix | Tensor) -> tuple[int, int]:
 
 
 def alignment(offset: int) -> int:
-    """The largest power of two, up to `ALIGNMENT`, of which a place is a multiple that is so far from a buffer's."""
+    """The largest power of two, up to `ALIGNMENT`, that a place at an offset in a buffer is aligned to."""
     return offset & -offset if 0 < offset & -offset < ALIGNMENT else ALIGNMENT
 
 

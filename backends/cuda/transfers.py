@@ -70,8 +70,8 @@ class Ring:
         return self._address
 
     def parts(self, nbytes: int) -> Iterator[tuple[int, int, int]]:
-        """So many bytes in parts: the offset of each, its length, and where in the ring it may lie. What is lent is
-        waited for first."""
+        """`nbytes` bytes in parts: the offset of each, its length, and where in the ring it may lie. Waits until that
+        place is no longer lent."""
         for offset in range(0, nbytes, PART_BYTES):
             length = min(PART_BYTES, nbytes - offset)
             start = self._at if self._at + length <= RING_BYTES else 0
@@ -94,7 +94,7 @@ class Ring:
 
 @functools.cache
 def ring(to_gpu: bool) -> Ring:
-    """That of a way."""
+    """The ring for transfers in one direction."""
     return Ring()
 
 
@@ -111,7 +111,7 @@ class Memory(driver.Memory):
     """Bytes on the GPU that are written and read by way of pinned memory."""
 
     def write(self, source: int, nbytes: int | None = None, offset: int = 0) -> None:
-        """Copies from an address of the host to `offset`, behind what was launched before, without waiting for it: the
+        """Copies from an address of the host to `offset`, after what was launched before, without waiting for that. The
         host may use its memory again."""
         size = self.nbytes if nbytes is None else nbytes
         way = ring(to_gpu=True)

@@ -302,7 +302,7 @@ class Writer:
 
 
 def symbol(name: str) -> str:
-    """A name of a function as it is written behind an @."""
+    """A name of a function as it is written after an @."""
     plain = name.isascii() and (name[0].isalpha() or name[0] == "_") and name.replace("_", "a").isalnum()
     return name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

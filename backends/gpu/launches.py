@@ -139,7 +139,7 @@ class LaunchEmitter(ControlEmitter):
         return found | {v: t for v, t in zip(body.function.returns, targets) if t is not None}
 
     def run_here(self, body: Body[Any], given: Given, memrefs: Sequence[Any], arena: Storage) -> None:
-        """Run a shared function, of which this is the code."""
+        """Run a shared function, whose code this is."""
         super().run(body, *given.split(body, memrefs), arena)
 
     # Launches
@@ -162,7 +162,7 @@ class LaunchEmitter(ControlEmitter):
             self.launch_on(step.kernel, found, op.location, planned.scratch)
 
     def _temporary(self, offset: int, nbytes: int) -> Storage:
-        """Memory in the arena, behind what was planned."""
+        """Memory in the arena, after what was planned."""
         start = self.main.scratch + offset
         self.main.arena_bytes = max(self.main.arena_bytes, start + nbytes)
         return self.arena.shifted(start)

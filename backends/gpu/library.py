@@ -224,7 +224,7 @@ class AttentionGradient:
 
 
 def _with(kind: type[Matrix | Tensor], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a step, of which some are of a kind."""
+    """The fields of a step, some of which are of the type `kind`."""
     return {k: kind.read(v) if isinstance(v, Mapping) else v for k, v in found.items()}
 
 

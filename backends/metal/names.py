@@ -57,7 +57,7 @@ _MATH_CONSTANTS = [
     )
     for suffix in ("", "_F", "_H", "_BF")
 ]  # fmt: skip
-#: Functions that `emit_helpers` may add to a program.
+#: Functions that `emit.helpers` may add to a program.
 HELPERS = (
     "nan_min", "nan_max", "wrapping_abs", "wide_mulhi", "simd_nan_min", "simd_nan_max", "simd_sum_64",
     "simd_min_64", "simd_max_64", "simd_or_64", "simd_and_64", "simd_xor_64", "simd_product_64",

@@ -65,7 +65,7 @@ class SimulatedProgram:
             return int(tables[kind][index].address) + offset
 
         def room(where: Any) -> int:
-            """Bytes behind a place: a kernel for all sizes does not say how many it may touch."""
+            """Bytes from a place on: a kernel for all sizes does not say how many it may touch."""
             kind, index, offset = where
             return max(1, tables[kind][index].aval.nbytes - offset)
 

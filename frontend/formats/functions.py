@@ -35,7 +35,7 @@ class Trace(NamedTuple):
         function: its name in the module.
         arguments, results: forms of trees (see `leaves`): of [positional, named] arguments, and of the results.
         captured: names of the arrays that follow the arguments.
-        sizes: for other sizes, or None; see `smelt.ir.symbolic.Program.written`.
+        sizes: for other sizes, or None; see `smelt.ir.written_sizes.written_program`.
     """
 
     function: str

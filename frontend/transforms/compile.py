@@ -196,12 +196,16 @@ class CompiledFunction(Generic[P, R]):
             if self._is_plain:
                 self._repeated = call
             elif call is not None and self._donations is None and not version.gives_up(len(arrays_of(leaves))):
-                after: list[Any] = parts[: 2 + len(leaves)]
-                if self._inputs is not None:
-                    self._read_state(after)
-                if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
-                    self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
+                self._remember_step(call, leaves, key)
         return result
+
+    def _remember_step(self, call: RepeatedCall, leaves: Sequence[Any], key: tuple[Any, ...]) -> None:
+        """Keep a call with state, if the next one may be like it. `leaves`: of the arguments; `key`: of the version."""
+        after = [*key[: 2 + len(leaves)]]
+        if self._inputs is not None:
+            self._read_state(after)
+        if guarded.is_equal(tuple(after), key):  # a call with the state that this one has left is like it
+            self._steps.last = RepeatedStep.of(call, self._inputs, self._outputs) or self._steps.last
 
     def _read_state(self, parts: list[Any]) -> list[array]:
         """The arrays in `inputs`; what of the state belongs to the key of a version goes to `parts`."""
@@ -328,9 +332,8 @@ class CompiledFunction(Generic[P, R]):
         """What a trace leaves in `outputs`: whether of other types, its leaves (`Version.state_leaves`), its tree."""
         leaves, treedef = tree.flatten(outputs)
         places = iter(places_of([x for x in leaves if isinstance(x, array)]))
-        held: list[tuple[int | None, Any]] = [
-            (next(places), None) if isinstance(x, array) else (None, x) for x in leaves
-        ]
+        held: list[tuple[int | None, Any]]
+        held = [(next(places), None) if isinstance(x, array) else (None, x) for x in leaves]
         return changes_types, held, treedef
 
     def _changes_types(self, outputs: Any) -> bool:

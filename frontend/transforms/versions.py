@@ -35,7 +35,7 @@ UNWEIGHED = 64
 #: Bytes of a state from which on its memory is given up: what that saves has to make up for seeing who else has it,
 #: which takes some 60 microseconds, and 5 an array, more than a step that is like the last one.
 LEAST_GIVEN = 1 << 22
-#: Objects that `_surroundings` looks at before it gives up.
+#: Objects that `Surroundings` looks at before it gives up.
 _MOST_OBJECTS = 2000
 
 

@@ -74,7 +74,7 @@ class Transform(Op):
 
     @property
     def is_stated(self) -> bool:
-        """Whether `expand` says what it is; smelt's own are the work of passes."""
+        """Whether `expand` states what it computes; smelt's own transformations are expanded by passes."""
         return type(self).expand is not Transform.expand
 
     def verify(self, operation: Any, *_: Any, **attrs: Any) -> None:

@@ -246,8 +246,8 @@ class DotGeneral(Contraction, name="dot_general"):
     def loops(
         self, lhs: int, rhs: int, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> tuple[Both, Either, Either, Both]:
-        """The axes of operands of so many, as loops over batches, rows, columns and what is summed: each the axes of
-        both operands along which it goes, None for one where it stays."""
+        """The axes of operands with `lhs` and `rhs` axes as loops over batches, rows, columns and the depth: for each loop
+        its axis in either operand, or None."""
         rows, columns = _free(lhs, lhs_batch, lhs_contracting), _free(rhs, rhs_batch, rhs_contracting)
         batch, depth = list(zip(lhs_batch, rhs_batch)), list(zip(lhs_contracting, rhs_contracting))
         return batch, [(a, None) for a in rows], [(None, a) for a in columns], depth

@@ -71,7 +71,7 @@ def matmul(b: Builder, x: Value, y: Value) -> Value:
 
 
 def lower(b: Builder, x: Value, below: int = 0) -> Value:
-    """The lower triangle, from so many diagonals below the main one on; zeros elsewhere."""
+    """The lower triangle, from `below` diagonals below the main one on; zeros elsewhere."""
     return where_place(b, x, lambda row, column: b.greater_equal(row, column + below))
 
 
@@ -110,7 +110,7 @@ def adjoint(b: Builder, x: Value) -> Value:
 
 
 def hermitian(b: Builder, x: Value) -> Value:
-    """The Hermitian (of real numbers symmetric) matrices of which the lower triangle of x is given."""
+    """The Hermitian (for real numbers symmetric) matrices whose lower triangle is that of x."""
     if not x.dtype.is_complex:
         return lower(b, x) + transposed(b, lower(b, x, below=1))
     below = lower(b, x, below=1)

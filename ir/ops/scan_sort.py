@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class AlongAxis(Op):
-    """An op whose results have the shape of its operand, of which it works on the lines along an axis."""
+    """An op that works on the lines of its operand along an axis, and whose results have the operand's shape."""
 
     def batch(self, b: Builder, operands: Values, dims: Dims, *, axis: Int, **attrs: Any) -> Batched:
         dim = only(dims)

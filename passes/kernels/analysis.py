@@ -153,7 +153,7 @@ def collect_reads(
     numbers: list[Index] | None = None,
     stop: Callable[[Value], bool] = lambda v: False,
 ) -> dict[Value, dict[Coordinates, None]]:
-    """All values read to compute `roots`, and where; nothing behind a value for which `stop` holds."""
+    """All values that are read to compute `roots`, and where; none beyond values for which `stop` holds."""
     reads: dict[Value, dict[Coordinates, None]] = {}
     for value, place in roots:
         reads.setdefault(value, {})[place] = None

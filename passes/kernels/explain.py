@@ -1,4 +1,4 @@
-"""What `fuse` did and did not do, as remarks: each kernel, and for each two kernels that touch why they are two."""
+"""What `fuse` did and did not do, as remarks: each kernel, and why any two adjacent kernels are not one."""
 
 from __future__ import annotations
 

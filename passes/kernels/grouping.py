@@ -1,6 +1,6 @@
 """Which ops become one kernel: ops join groups from the results backwards, then equal loops merge.
 
-What can join is found out here, within the limits of the pass; whether it does a heuristic says (see `heuristics`).
+What can join is determined here, within the limits of the pass; a heuristic decides whether it does (see `heuristics`).
 """
 
 from __future__ import annotations

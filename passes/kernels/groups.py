@@ -1,7 +1,7 @@
-"""A group of ops that one kernel computes: what it reads, and when an op may join.
+"""A group of ops that one kernel computes: what it reads, and when an op may join it.
 
 A `Group` has loop variables: those of its largest output, and inner ones where it reduces. For each
-value it reads it knows at which index expressions. An op joins by making known what it reads itself.
+value that it reads it knows the index expressions. When an op joins, what the op reads is added to these.
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ def _inner_variables(extents: tuple[int, ...]) -> tuple[Index, ...]:
 
 
 def _reduction_behind(op: OpView) -> OpView | None:
-    """The reduction of which an op goes on with what it made of each row, such as the mean's root."""
+    """The row reduction from whose results an op is computed, such as the square root of a mean."""
     pending, seen = [op], {op}
     while pending:
         for v in pending.pop().operands:

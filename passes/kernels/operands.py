@@ -1,8 +1,8 @@
 """Operands of contractions that are expressions: what a kernel computes while it reads them.
 
-A contraction reads each element of its operands many times, so these usually lie in memory. But where an
-operand is made from fewer bytes than it has itself, reading those instead is less to read, and the operand
-needs no memory: a cast from a narrower dtype, a look-up, weights that are unpacked from words of four-bit
+A contraction reads each element of its operands many times, so these usually lie in memory. But if an
+operand is made from fewer bytes than it has itself, reading those bytes is cheaper, and the operand needs
+no memory: a cast from a narrower dtype, a look-up, weights that are unpacked from words of four-bit
 numbers, scaled and shifted. Such operands are computed where the contraction reads them::
 
     %0 = "smelt.convert"(%w) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
@@ -114,7 +114,7 @@ class _Search:
         return sorted(inside, key=lambda v: self.position[v.owner])  # type: ignore[index]
 
     def _sources(self, root: Value) -> tuple[dict[Value, int], set[Value]]:
-        """What is read to compute `root`, with how many bytes at most; and what is computed on the way."""
+        """The values read to compute `root`, with the most bytes of each; and the intermediate values."""
         sources: dict[Value, dict[Value, int]] = {}
         computed: dict[Value, set[Value]] = {}
         for v in self._cone(root):

@@ -1,4 +1,4 @@
-"""Options of passes that are lists in text."""
+"""Options of kernel passes that are lists written as text."""
 
 from __future__ import annotations
 

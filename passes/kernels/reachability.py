@@ -1,4 +1,4 @@
-"""Which kernels and ops need what others compute."""
+"""Reachability between kernels and ops: which of them need, directly or not, what another one computes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Item:
 
 
 def _spread(pending: list[_Item], more: int) -> None:
-    """Let items, and all that leads to them, lead to `more`. What leads there is not looked behind again."""
+    """Mark that items, and all that leads to them, lead to `more`. Marked items are not followed again."""
     while pending:
         item = pending.pop()
         while item.into is not None:

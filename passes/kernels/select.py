@@ -10,8 +10,8 @@ After, in words::
     best = sort(reshape(%x, [50, 2000]), axis=1)[:, -10:]
     %1 = sort(reshape(best, [500]))[-10:]
 
-A row is read and written about once, however long, where a sort by merging does that for each doubling of its runs.
-Where tiles leave something over, the best of that come behind those of the tiles.
+A row is read and written about once, however long it is; a merge sort does that for each doubling of its runs. If the
+tiles leave a remainder, its best elements follow those of the tiles.
 Sorts keep the order of equal elements, and tiles stand in the order of their elements, so that the result is the same
 bit by bit; argsort, too, whose positions go along.
 """
@@ -38,7 +38,7 @@ from .analysis import users_of
 @register_pass("select")
 @dataclass(frozen=True)
 class SelectPass(Pass):
-    """Replace sorts of which few elements are wanted.
+    """Replace sorts with only few elements that are wanted.
 
     Attributes:
         tile: so many elements at most, and more than a quarter, are sorted together.
@@ -160,7 +160,7 @@ class SelectPass(Pass):
 
 @dataclass(frozen=True)
 class Selection:
-    """A sort of which few elements are wanted.
+    """A sort with only few elements that are wanted.
 
     Attributes:
         count: how many at most. last: of the last elements, not the first.
@@ -178,7 +178,7 @@ class Selection:
         return int(self.sort.attrs["axis"])
 
     def best(self, b: Builder, x: Value, axis: int, count: int) -> Value:
-        """So many of the first or last elements along an axis."""
+        """The first, or last, `count` elements along an axis."""
         n = x.shape[axis]
         return _piece(b, x, axis, n - count if self.last else 0, n if self.last else count)
 

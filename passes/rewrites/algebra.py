@@ -1,6 +1,6 @@
-"""The set ``algebra``: what holds for real numbers. It leads too many ways for `rewrite`; `saturate` goes them all.
+"""The set ``algebra``: rules that hold for real numbers. They lead both ways, so they are for `saturate` alone.
 
-Rounding differs, by as much as that of the largest value on the way; infinities and what overflows may, too.
+Results may differ by the rounding of the largest intermediate value, and where something is infinite or overflows.
 """
 
 from __future__ import annotations

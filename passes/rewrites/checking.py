@@ -170,7 +170,7 @@ def _try(
 
 
 def _run(function: Function, arrays: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """The result of a function of one, and the largest finite value that was computed on the way."""
+    """The result of a function with one result, and the largest finite value that it computed."""
     env: dict[Any, Any] = dict(zip(function.arguments, arrays))
     for op in function.ops:
         env.update(zip(op.results, run_op(op.op, [env[v] for v in op.operands], op.attrs, op, True)))
@@ -216,7 +216,7 @@ def _compare(
 
 
 def _classed(x: np.ndarray) -> np.ndarray:
-    """Complex numbers of which a part is infinite as one infinity, else those of which a part is NaN as one NaN."""
+    """Complex numbers with an infinite part as one infinity, and the others with a NaN as one NaN."""
     x = x.copy()
     infinite = np.isinf(x)
     x[np.isnan(x) & ~infinite], x[infinite] = complex(np.nan, np.nan), complex(np.inf, np.inf)

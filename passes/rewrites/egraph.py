@@ -1,4 +1,4 @@
-"""An e-graph: many expressions of the same values at once, in classes of what is equal by rules.
+"""An e-graph: many expressions of the same values at once, in equivalence classes by rules.
 
 A node is an op on classes. Rules add nodes and merge classes, and take nothing away, so their order does not matter:
 what is extracted at the end is the cheapest expression of all that have been found.

@@ -1,4 +1,4 @@
-"""Rules as patterns of `PatternBuilder`: closures that compare operands, the most telling ones first."""
+"""Rules as patterns of `PatternBuilder`: closures that compare operands, the most selective ones first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MAX_ORDERS = 64
 
 
 def ready(rule: Rule, constants_right: bool = False) -> list[Ready]:
-    """A rule as it is tried: once for each order of the operands of ops that commute.
+    """The forms in which a rule is tried: one for each order of the operands of commutative ops.
 
     Args:
         constants_right: numbers stand on the right of such ops, as canonicalize leaves them.

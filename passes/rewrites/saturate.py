@@ -1,4 +1,4 @@
-"""Saturate: all that rules make of a function at once, and of that the cheapest.
+"""Saturate: the cheapest of all the expressions that rules derive from a function.
 
 Before::
 
@@ -10,10 +10,10 @@ After::
     %0 = "smelt.dot_general"(%b, %v) ...  : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
     %1 = "smelt.dot_general"(%a, %0) ...  : (tensor<256x256xf32>, tensor<256xf32>) -> tensor<256xf32>
 
-Canonicalize takes each rewrite that it finds, and never goes back. Here rules add to an e-graph (`egraph`), so one that
-costs something may lead to one that saves more. The costs are those of kernels (`passes.kernels.cost`): operations, and
-of contractions, which are kernels of their own, bytes. The pass is part of no default pipeline: its rules hold for
-real numbers and round otherwise.
+Canonicalize applies each rewrite that it finds, and never goes back. Here rules add to an e-graph (`egraph`), so a
+rule that costs something may lead to one that saves more. The costs are those of kernels (`passes.kernels.cost`):
+operations, and for contractions, which are kernels of their own, also bytes. The pass is part of no default pipeline:
+its rules hold for real numbers, and change the rounding.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def _is_infix(x: Term) -> bool:
 
 
 def term(x: Operand) -> Term:
-    """A term as it is, a Python number as a `Number`, and so a computed one."""
+    """`x` if it is a term; Python numbers and computed ones as a `Number`."""
     if isinstance(x, Term):
         return x
     if not isinstance(x, (Computed, bool, int, float, complex)):

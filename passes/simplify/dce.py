@@ -60,7 +60,7 @@ def _is_all(function: Function, operation: Any) -> bool:
 
 
 def _erase_unused(function: Function, with_effects: set[str]) -> int:
-    """Erase the unused ops of a function of which all operations are ops; how many."""
+    """Erase the unused ops of a function that consists of ops alone; how many were erased."""
     read, left = set(function.returns), list[OpView]()
     for op in reversed(function.ops):
         if any(v in read for v in op.results) or not _removable(op.mlir, with_effects):

@@ -58,7 +58,7 @@ class InlinePass(Pass):
         drop_unused(module, statistics, decoded)
 
     def _inline(self, module: Any, statistics: Counter) -> list[Function]:
-        """Inline; the functions as they are now."""
+        """Inline; returns the functions as they are then."""
         keep_rules = transforms_left(module)
         opened = {
             name

@@ -143,7 +143,7 @@ class _Narrowing:
         return version
 
     def whole(self, name: str) -> _Version:
-        """A function as it is, and the rules that it names."""
+        """A function unchanged, and the rules that it names."""
         operation = self.known.get(name)
         if operation is None or name in self.visited:
             return self.whole_version(name)

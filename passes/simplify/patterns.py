@@ -179,7 +179,7 @@ class PatternBuilder(Builder):
         renew(function, [view for view in function.ops if view not in read])
 
     def _erase_dead(self, returned: Iterable[Value]) -> list[OpView]:
-        """Erase what nobody reads; the other ops."""
+        """Erase the ops that nobody reads; returns the others."""
         live, left = {v.owner for v in returned}, []
         for view in reversed(self._ops or ()):
             if view in live or not is_pure(view, self.with_effects):

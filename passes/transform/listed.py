@@ -1,6 +1,6 @@
-"""Modules that are not written: functions as lists of ops, for what is transformed without MLIR.
+"""Modules without MLIR: functions as lists of ops, for transformations that run without a compile.
 
-The rules of calls, branches and loops make functions, and ask for those that an op names. They do so through the
+The rules of calls, branches and loops make functions, and look up those that an op names. They do so through the
 helpers of `smelt.ir.builder` and `smelt.passes.extract`, which take either a module of the bindings or a
 `ListedModule`; a `ListedFunction` is its own operation, with plain values as attributes.
 """
@@ -77,7 +77,7 @@ class ListedModule:
         return made, values, tape
 
     def keep(self, stem: str, body: Body) -> ListedFunction:
-        """A function of ops that there are, under a name that is free."""
+        """A function of existing ops, under an unused name."""
         name = stem
         while name in self.functions:
             name += "_"

@@ -1,4 +1,4 @@
-"""Partition: what is linear in some arguments of a function apart from the rest, also inside what it runs.
+"""Partition: the ops that are linear in some arguments apart from the others, also inside of functions that they run.
 
 Where only part of a branch, loop or call is linear, it becomes two, one without the linear part. Before, @body being
 nonlinear in ``%c`` and linear in ``%t``::
@@ -64,8 +64,8 @@ def linear_values(module: Any, function: Function, flags: Flags) -> set[Value]:
 
 
 def separate(module: Any, function: Function, flags: Flags) -> Function:
-    """`function`, or a new one where it has branches, loops or calls with a checkpoint only part of which is
-    linear in the arguments marked in `flags`: they are partitioned."""
+    """`function`; or a new function, if some branches, loops or calls with a checkpoint are only partly linear in the
+    arguments marked in `flags`: there these are partitioned."""
     linear = linear_values(module, function, flags)
     used = {v for op in function.ops for v in op.operands} | set(function.returns)
     mixed = {
@@ -114,10 +114,10 @@ def varying_values(function: Function, arguments: Iterable[Value]) -> set[Value]
 
 
 def residuals_of(function: Function, roots: Sequence[Value], linear: set[Value], everything: bool) -> list[Value]:
-    """The nonlinear values from which the linear ops behind `roots` can run.
+    """The nonlinear values from which the linear ops that compute `roots` can run.
 
-    Not among them is what is computed from nothing at little cost, nor a broadcast (what it stretches
-    is): that is computed again. With `everything`, all is, so only arguments of the function remain.
+    Values that are computed from nothing at little cost, and broadcasts (but not their operands), are not
+    among them: these are computed again. With `everything`, all are, so only arguments of the function remain.
     """
     varying = varying_values(function, function.arguments)
 

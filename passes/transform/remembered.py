@@ -32,7 +32,7 @@ class _Emitted:
 
     @property
     def ops(self) -> list[OpView] | None:
-        """The ops on the way, in order; None where one can't be copied, or reads something else."""
+        """The ops between them, in order; None if one of them cannot be copied, or reads something else."""
         if not self._is_read:
             self._ops, self._is_read = self._read(), True
         return self._ops
@@ -188,7 +188,7 @@ def _emit(
 
 
 def _can_copy(module: Any, op: OpView) -> bool:
-    """Whether all that rules emit for an op is on the way to results, or without effects."""
+    """Whether everything that rules emit for an op is needed for results, or has no effects."""
     if op.op.kind == "control":
         return bool(op.results)
     attributes = function_operation(module, op.attrs["callee"]).attributes

@@ -89,7 +89,7 @@ def _add_attributes(parts: list[Any], attrs: dict[str, Any]) -> bool:
 def _recorded(
     tape: Tape, rule: Rule, groups: Sequence[Group], attrs: dict[str, Any], values: dict[Value, int]
 ) -> Template | None:
-    """What a rule emits for values of these types, of which nothing else is known.
+    """What a rule emits for values of which only the types are known.
 
     Raises:
         What the rule raises.

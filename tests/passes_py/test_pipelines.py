@@ -16,7 +16,7 @@ from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError
 from smelt.ir.settings import override
 from smelt.passes import Pass, Pipeline, analysis, register_pass, registry
 from smelt.passes.analysis import analysis_of, invalidate, register_analysis
-from smelt.passes.driver import UpstreamPass
+from smelt.passes.pipeline_text import UpstreamPass
 from smelt.passes.registry import _passes
 from smelt.passes.rewrite import rebuild
 from smelt.tools import opt

@@ -1,4 +1,4 @@
-"""Loops cut into blocks of about so many positions."""
+"""Loops cut into blocks of about a given number of positions."""
 
 from __future__ import annotations
 

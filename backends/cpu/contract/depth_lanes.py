@@ -41,7 +41,7 @@ class DepthLanes:
 
     @staticmethod
     def of(operand: Operand, depth: Fused, most: int) -> DepthLanes | None:
-        """At most so many lanes along the variables of a depth; None where they cannot be cut so."""
+        """At most `most` lanes along the variables of a depth; None if the variables cannot be divided so."""
         if not operand.loads:
             return None
         variables, inside = operand.words(depth)
@@ -124,7 +124,7 @@ class DepthLanes:
 
 
 def _cut(variables: Sequence[Variable], lanes: int) -> tuple[list[tuple[Fused, int]], list[Variable]] | None:
-    """The loops, and the variables of so many lanes."""
+    """The loops, and the variables that make up `lanes` lanes."""
     outer, inner = list(variables), list[Variable]()
     while lanes > 1:
         if not outer:

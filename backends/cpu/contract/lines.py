@@ -70,7 +70,7 @@ class LinesKernel(TiledKernel):
     together = 1
 
     def take_together(self, line: int) -> None:
-        """Decide how many blocks there are at once, each with so many bytes of sums."""
+        """Decide how many blocks are computed at once; `line`: bytes of sums of each."""
         alone = self.units == self.columns.count and not self.columns.outer
         self.together = max(1, min(self.units, TOGETHER_BYTES // line)) if alone else 1
 

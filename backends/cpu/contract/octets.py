@@ -102,7 +102,7 @@ def octets(v: Value, place: Coordinates, steps: Iterator[int]) -> Octets:
 
 
 def _shifted(found: Octets, by: Index | None, left: bool) -> Octets:
-    """The bytes of a number that is shifted by so many bits."""
+    """The bytes of a number that is shifted by `by` bits."""
     if by is None or by.const % 8 or any(c % 8 for _, c in by.terms) or by.lo < 0 or by.hi >= 8 * WIDTH:
         raise _UnknownError
     count, nothing = Index(by.const // 8, [(a, c // 8) for a, c in by.terms]), (None,) * WIDTH

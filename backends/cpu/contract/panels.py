@@ -42,7 +42,7 @@ def build_panels(module: KernelModule, name: str, product: Product) -> Scheduled
 
 
 def is_enough(blocks: int) -> bool:
-    """Whether so many blocks keep all processors busy; each more fills the tiles of both operands once more."""
+    """Whether this many blocks keep all processors busy; each further block fills the tiles of both operands again."""
     return blocks >= ENOUGH_BLOCKS or blocks % processors() == 0
 
 

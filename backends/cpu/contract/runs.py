@@ -82,7 +82,7 @@ class Runs:
         return None if any(name in names_of(at) for at in others) else Runs(product, tokens[0], chosen)
 
     def by_parts(self) -> Runs:
-        """The same with columns in parts, of which one is made for all tokens before the next."""
+        """The same with columns in parts, each of which is computed for all tokens before the next."""
         columns = self.product.columns.variables
         if len(columns) != 1:
             return self
@@ -160,7 +160,7 @@ def build_runs(module: KernelModule, name: str, runs: Runs, build: Build) -> Sch
     place, zero = k.scratch(1, dtypes.int64), k.const(0, INDEX)  #: of the last token in its run
 
     def call(kernel: ScheduledKernel, tokens: int, part: Scalar, at: Scalar) -> None:
-        """Let a kernel, which has so many tokens, make those of a part at one of them."""
+        """Call a kernel for `tokens` tokens, from `at` on, in one part of the columns."""
         units = kernel.split.extent // (tokens * runs.parts)
         given = [*memrefs, *told] if kernel.function in module.asking else memrefs
         start = (part * tokens + at) * units

@@ -32,7 +32,7 @@ def part_of(k: CpuKernel, x: Any) -> tuple[Scalar, int, int] | None:
 
 
 def unshifted(k: CpuKernel, x: Scalar) -> tuple[Scalar, int]:
-    """A vector of float32, and 0; or one that is so many powers of two larger, and takes no shift to make."""
+    """A vector of float32, and 0; or one that is 2ⁿ times as large and needs no shift, and n."""
     masked = made_from(x.mlir, "arith.uitofp", k.type(dtypes.uint32))
     part = None if masked is None or x.dtype is not dtypes.float32 else part_of(k, masked)
     if part is None:

@@ -298,7 +298,7 @@ class Source:
         return Source(k, k.memory[value], index, free[0], depth[0], pitch) if pitch and step == 1 else None
 
     def lines(self, first: Scalar, count: int, depth: Scalar) -> list[Scalar]:
-        """Where so many lines are, at a place of the depth; beyond the last line it once more."""
+        """The offsets of `count` lines at a place of the depth; past the last line, that of the last line again."""
         k = self.k
         with k.at_position(self.free, k.const(0, INDEX)), k.at_position(self.depth, depth):
             base = k.index(self.index)

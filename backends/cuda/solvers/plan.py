@@ -140,7 +140,7 @@ class Plan(libraries.Plan):
         return _any(addresses[-2], math.prod(self.call.laid[-1].shape))
 
     def info(self, at: Places, matrix: int = 0) -> c_void_p:
-        """Where it is said whether a matrix has factors."""
+        """The address of the number that says whether a matrix has factors."""
         return c_void_p(at.workspace + self._info + 4 * matrix)
 
     def do(self, name: str, *arguments: object) -> None:
@@ -239,7 +239,7 @@ def number(element: str, value: float) -> Any:
 
 
 def _any(address: int, length: int) -> bool:
-    """Whether any of so many numbers of int32 is not zero."""
+    """Whether any of `length` numbers of int32 is not zero."""
     found = np.empty(length, np.int32)
     driver.fetch(found.ctypes.data, address, found.nbytes)
     return bool(found.any())

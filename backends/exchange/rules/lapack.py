@@ -30,7 +30,7 @@ _NONE, _ALL, _SOME, _VECTORS, _LOWER = (f"{ord(c)} : ui8" for c in "NASVL")
 def call_lapack(
     w: Writer, name: str, operands: Sequence[Tensor], results: Sequence[Aval], lead: int, parameters: str = ""
 ) -> list[Tensor]:
-    """A function of LAPACK of matrices that lie column by column, behind `lead` axes of a batch."""
+    """A function of LAPACK on column-major matrices, after `lead` axes of a batch."""
     kind = operands[0].dtype
     name = _OF_COMPLEX.get(name, name) if kind.is_complex else name
     attrs = (

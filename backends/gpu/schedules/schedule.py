@@ -41,7 +41,7 @@ class ScheduledKernel:
 
 
 class ScratchPlan:
-    """Offsets of scratch, one behind the other."""
+    """Offsets of scratch, one after the other."""
 
     def __init__(self) -> None:
         self.end = 0

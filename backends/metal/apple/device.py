@@ -1,7 +1,7 @@
 """Programs on Apple GPUs, through PyObjC's Metal.
 
 One evaluation is one command buffer with one encoder. The encoder lets launches overlap, and a barrier
-stands only where one launch needs what an earlier one did (`apple_order`), so independent kernels run side
+stands only where one launch needs what an earlier one did (`order`), so independent kernels run side
 by side while a chain costs what it would in a serial encoder. Memory is shared between CPU and GPU:
 nothing is copied.
 """

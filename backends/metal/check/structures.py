@@ -86,7 +86,7 @@ def _methods(adapter: Adapter, name: str, index: int, end: int) -> tuple[list[st
 
 
 def _qualify(adapter: Adapter, closing: int) -> None:
-    """Put `thread` behind the parameters that end at `closing` unless an address space stands there."""
+    """Put `thread` after the parameters that end at `closing`, unless an address space stands there."""
     index = closing
     while adapter.at(index + 1) in _QUALIFIERS:
         index += 1

@@ -2,7 +2,7 @@
 
 `emit` is a pure function: equal modules give the same text, byte by byte. Kernel IR is upstream MLIR: a
 ``@main`` that launches the kernels of a ``gpu.module``, and kernels in gpu, scf, arith, math, vector,
-memref and complex; see `emit_body` for the vocabulary.
+memref and complex. The tables of `arith`, `control`, `memory` and `simd` list the ops.
 """
 
 from __future__ import annotations

@@ -223,6 +223,45 @@ def _drop_oldest() -> None:
         excess -= _codes.popitem(last=False)[1].nbytes
 
 
+def _set_sizes(launch: _Launch, entry: str, threadgroups: Size, threads: Size, grid: Size | None) -> None:
+    """Write the sizes of a launch. Raises SimulatorError: it is empty, or too large."""
+    if grid is not None:
+        threadgroups = (-(-grid[0] // threads[0]), -(-grid[1] // threads[1]), -(-grid[2] // threads[2]))
+    else:
+        grid = (threadgroups[0] * threads[0], threadgroups[1] * threads[1], threadgroups[2] * threads[2])
+    if min(*threads, *threadgroups, *grid) < 1:
+        raise SimulatorError(f"kernel {entry!r}: an empty launch: {threadgroups} threadgroups of {threads} threads")
+    if threads[0] * threads[1] * threads[2] > (most := METAL.max_threads):
+        raise SimulatorError(f"kernel {entry!r}: {threads} are more than {most} threads in a threadgroup")
+    if max(grid) > 0xFFFFFFFF:
+        raise SimulatorError(f"kernel {entry!r}: a grid of {grid} threads needs more than 32 bits")
+    launch.threads[:] = threads
+    launch.threadgroups[:] = threadgroups
+    launch.grid[:] = grid
+
+
+def _bind(
+    launch: _Launch, found: Entry, buffers: Mapping[int, tuple[int, int]], threadgroup_lengths: Mapping[int, int]
+) -> None:  # fmt: skip
+    """Write the memory that a launch works on. Raises SimulatorError: a parameter of the kernel has none."""
+    for parameter in found.parameters:
+        if parameter.kind == "threadgroup" and parameter.index not in threadgroup_lengths:
+            what = f"{parameter.name} [[threadgroup({parameter.index})]]"
+            raise SimulatorError(f"kernel {found.name!r}: no length was given for {what}")
+        if parameter.kind != "buffer":
+            continue
+        bound = buffers.get(parameter.index)
+        if bound is None and parameter.optional:
+            continue
+        if bound is None:
+            raise SimulatorError(f"kernel {found.name!r}: {parameter.name} [[buffer({parameter.index})]] is not bound")
+        launch.buffers[parameter.index], launch.bytes[parameter.index] = bound
+        if not parameter.const:
+            launch.writable |= 1 << parameter.index
+    for index, length in threadgroup_lengths.items():
+        launch.threadgroup_bytes[index] = length
+
+
 class Library:
     """A Metal text, compiled for the host.
 
@@ -284,36 +323,8 @@ class Library:
         launch.seed = options.seed & 0xFFFFFFFF
         launch.poison = options.poison
         launch.guard = options.guard
-        if grid is not None:
-            threadgroups = (-(-grid[0] // threads[0]), -(-grid[1] // threads[1]), -(-grid[2] // threads[2]))
-        else:
-            grid = (threadgroups[0] * threads[0], threadgroups[1] * threads[1], threadgroups[2] * threads[2])
-        if min(*threads, *threadgroups, *grid) < 1:
-            raise SimulatorError(f"kernel {entry!r}: an empty launch: {threadgroups} threadgroups of {threads} threads")
-        if threads[0] * threads[1] * threads[2] > (most := METAL.max_threads):
-            raise SimulatorError(f"kernel {entry!r}: {threads} are more than {most} threads in a threadgroup")
-        if max(grid) > 0xFFFFFFFF:
-            raise SimulatorError(f"kernel {entry!r}: a grid of {grid} threads needs more than 32 bits")
-        launch.threads[:] = threads
-        launch.threadgroups[:] = threadgroups
-        launch.grid[:] = grid
-        for parameter in found.parameters:
-            if parameter.kind == "threadgroup" and parameter.index not in (threadgroup_lengths or {}):
-                raise SimulatorError(
-                    f"kernel {entry!r}: no length was given for {parameter.name} [[threadgroup({parameter.index})]]"
-                )
-            if parameter.kind != "buffer":
-                continue
-            bound = buffers.get(parameter.index)
-            if bound is None and parameter.optional:
-                continue
-            if bound is None:
-                raise SimulatorError(f"kernel {entry!r}: {parameter.name} [[buffer({parameter.index})]] is not bound")
-            launch.buffers[parameter.index], launch.bytes[parameter.index] = bound
-            if not parameter.const:
-                launch.writable |= 1 << parameter.index
-        for index, length in (threadgroup_lengths or {}).items():
-            launch.threadgroup_bytes[index] = length
+        _set_sizes(launch, entry, threadgroups, threads, grid)
+        _bind(launch, found, buffers, threadgroup_lengths or {})
         run, profiler = _runtime().smelt_launch, profiling.active
         at = ctypes.byref(launch)
         if run(at) if profiler is None else profiler.timed(entry, "kernel", line, run, at):

@@ -9,21 +9,21 @@ reverse mode              two branches: the first passes residuals as more resul
 transposed                a branch over transposed functions
 ========================  ==============================================================================
 
-Where not every element of the batch takes a branch, loops inside run for those that do only (the mask of `Batching`),
-so a batched program terminates if the program does for each element. Other ops compute something for all elements,
-and what was computed for those that do not take part is dropped. So that its derivatives are finite, these read what
-one reads that does (`rows`). What may refuse its operands, as LAPACK does, reads that in any case, and runs only where
-there is one.
+If only some elements of the batch take a branch, loops inside run for those alone (the mask of `Batching`), so a
+batched program terminates if the program does for each element. Other ops compute something for all elements, and the
+results of elements that do not take part are dropped. To keep derivatives finite, such elements read the operands of
+one that does take part (`rows`). Ops that may refuse their operands, as LAPACK does, always read these, and run only
+if some element takes part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Builder, OpView, Value, function_named
+from smelt.ir.builder import Builder, Function, OpView, Value, function_named
 from smelt.ir.control import COND
 
 from ...extract import cut, erase
@@ -36,6 +36,52 @@ from .rows import of_rows, read_by_rows
 
 if TYPE_CHECKING:
     from ..batch import Batching
+
+
+#: Where a linear branch finds a residual: ("operand", i), ("result", i) or ("slot", i).
+_Place: TypeAlias = tuple[str, int]
+
+
+class _Residuals:
+    """Where linear branches find the values that they need of the branches without the linear part.
+
+    These are operands and results, and else *slots*: further results. Only one branch runs, so slots of one type serve
+    all branches.
+
+    Attributes:
+        places: all places that some branch reads, with their types.
+        slots: the types of the slots.
+        values: for each branch, by name, the value at each place that it reads.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[_Place, Aval] = {}
+        self.slots: list[Aval] = []
+        self.values: dict[str, dict[_Place, Value]] = {}
+
+    def add(self, name: str, branch: Function, plain: Sequence[int], needed: Sequence[Value]) -> None:
+        """Find places for what the linear part of a branch needs. `plain`: the results that are not linear."""
+        own = self.values[name] = {}
+        free = list(range(len(self.slots)))
+        for value in needed:
+            result = next((i for i in plain if branch.returns[i] is value), None)
+            if value.owner is None:
+                place = "operand", branch.arguments.index(value)
+            elif result is not None:
+                place = "result", result
+            else:
+                place = "slot", self._slot(value.aval, free)
+            own[place] = value
+            self.places[place] = value.aval
+
+    def _slot(self, aval: Aval, free: list[int]) -> int:
+        """One of the slots in `free`, which it is taken from, or a new one."""
+        for i in free:
+            if self.slots[i] == aval:
+                free.remove(i)
+                return i
+        self.slots.append(aval)
+        return len(self.slots) - 1
 
 
 @register_rules("cond")
@@ -112,40 +158,23 @@ class CondRules(ControlRules):
         originals = {name: function_named(module, name) for name in dict.fromkeys(attrs["branches"])}
         branches = {name: separate(module, branch, marks) for name, branch in originals.items()}
 
-        # Where the linear branch finds a residual: ("operand", i), ("result", i) or ("slot", i).
-        keys: dict[tuple[str, int], Aval] = {}
-        slots: list[Aval] = []
-        residuals: dict[str, dict[tuple[str, int], Value]] = {}
+        residuals = _Residuals()
         for name, branch in branches.items():
-            free = list(range(len(slots)))
-            own = residuals[name] = {}
             linear = linear_values(module, branch, marks)
-            for value in residuals_of(branch, pick(branch.returns, outs), linear, False):
-                if value.owner is None:
-                    key = ("operand", branch.arguments.index(value))
-                elif any(branch.returns[i] is value for i in plain):
-                    key = ("result", next(i for i in plain if branch.returns[i] is value))
-                else:
-                    # Only one branch runs: slots of one type serve them all.
-                    fitting = [i for i in free if slots[i] == value.aval]
-                    if fitting:
-                        free.remove(fitting[0])
-                    else:
-                        slots.append(value.aval)
-                    key = ("slot", fitting[0] if fitting else len(slots) - 1)
-                own[key] = value
-                keys[key] = value.aval
+            needed = residuals_of(branch, pick(branch.returns, outs), linear, False)
+            residuals.add(name, branch, plain, needed)
+        places, slots = residuals.places, residuals.slots
 
         primal: dict[str, str] = {}
         tangent: dict[str, str] = {}
         for name, branch in branches.items():
-            own = residuals[name]
+            own = residuals.values[name]
             kept = [own.get(("slot", i), aval) for i, aval in enumerate(slots)]
             returns = [*pick(branch.returns, outs, False), *kept]
             plain_arguments = pick(branch.arguments, marks, False)
             stem = stem_of(name)
             primal[name] = cut(module, f"{stem}_primal", branch, plain_arguments, returns, effects=True).name
-            taken = [*(own.get(key, aval) for key, aval in keys.items()), *pick(branch.arguments, marks)]
+            taken = [*(own.get(place, aval) for place, aval in places.items()), *pick(branch.arguments, marks)]
             tangent[name] = cut(module, f"{stem}_tangent", branch, taken, pick(branch.returns, outs)).name
 
         drop_separated(module, originals.values(), branches.values())
@@ -157,10 +186,10 @@ class CondRules(ControlRules):
             return b.control(COND, [index, *values], renamed, results)
 
         results = emit(primal, pick(arguments, marks, False), [*pick(avals, outs, False), *slots])
-        where = {("operand", i): v for i, v in enumerate(arguments)}
+        where: dict[_Place, Value] = {("operand", i): v for i, v in enumerate(arguments)}
         where |= {("result", i): v for i, v in zip(plain, results)}
         where |= {("slot", i): v for i, v in enumerate(results[len(plain) :])}
-        pushed = emit(tangent, [*(where[key] for key in keys), *pick(arguments, marks)], pick(avals, outs))
+        pushed = emit(tangent, [*(where[place] for place in places), *pick(arguments, marks)], pick(avals, outs))
         return merge(outs, results[: len(plain)], pushed)
 
     def transpose(
