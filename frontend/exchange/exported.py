@@ -16,8 +16,8 @@ from smelt.ir.text import IRText
 
 from ..lazy.arrays import wrap
 from ..lazy.evaluate import evaluate
-from ..transforms.compile import CompiledFunction
 from ..transforms.compile import compile as compile_function
+from ..transforms.compiled_function import CompiledFunction
 from ..transforms.recording import check_function
 from ..transforms.traced import Lowered
 

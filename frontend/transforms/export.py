@@ -36,7 +36,7 @@ from ..lazy.build import build_functions
 from ..lazy.evaluate import evaluate
 from ..lazy.graph import ALIAS, NO_ATTRS, GraphFunction, Ref, callees, step_key
 from ..lazy.shape_dtype import ShapeDtype
-from .compile import CompiledFunction
+from .compiled_function import CompiledFunction
 from .recording import check_function, name_of, recording
 from .shapeless import bound
 

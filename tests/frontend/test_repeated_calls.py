@@ -11,7 +11,7 @@ import pytest
 import smelt
 from smelt.ir.settings import override
 from smelt.lazy.arrays import array
-from smelt.transforms.compile import CompiledFunction
+from smelt.transforms.compiled_function import CompiledFunction
 
 X, Y = smelt.array([1.0, 2.0]), smelt.array([3.0, 5.0])
 

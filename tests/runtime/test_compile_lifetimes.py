@@ -17,7 +17,7 @@ import pytest
 
 import smelt
 from smelt.ir.settings import override, settings
-from smelt.transforms.compile import WARN_AFTER
+from smelt.transforms.compiled_function import WARN_AFTER
 from smelt.transforms.versions import MAX_VERSIONS
 
 pytestmark = pytest.mark.usefixtures("small_heap")

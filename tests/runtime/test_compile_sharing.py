@@ -15,7 +15,7 @@ import pytest
 import smelt
 from smelt.ir.errors import PipelineError
 from smelt.ir.settings import override
-from smelt.transforms.compile import _compiled
+from smelt.transforms.compiled_function import _compiled
 from smelt.transforms.versions import MAX_VERSIONS, _shared
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -257,7 +257,7 @@ def test_threads_share_versions() -> None:
 @pytest.mark.parametrize("error", [KeyError, AttributeError, AssertionError])
 def test_a_pipeline_is_blamed_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch, error: type) -> None:
     """A mistake in a backend stays what it is, with the default pipeline, also where that is written out."""
-    import smelt.transforms.compile as compilation
+    import smelt.transforms.compiled_function as compilation
 
     def broken(*_: Any, **__: Any) -> Any:
         raise error("the backend's own")

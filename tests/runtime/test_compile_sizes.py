@@ -14,7 +14,7 @@ import smelt.nn as nn
 import smelt.optimizers as optimizers
 from smelt.ir.settings import override
 from smelt.transforms import shapeless, versions
-from smelt.transforms.compile import PATIENCE
+from smelt.transforms.compiled_function import PATIENCE
 
 from .test_compile_shapeless import PROGRAMS, TRACED, _sample
 
