@@ -235,7 +235,12 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     lapack, (n, k) = _lapack(a, SUBSTITUTED), b.shape[-2:]
     if lapack is None or a.dtype != b.dtype or not b.size:
         return None
-    matrices, one = np.ascontiguousarray(a), np.ones(1, a.dtype)
+    # The matrix lies by columns if it is a transpose; its triangle is the other one in the memory of those by rows.
+    by_columns = not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous
+    matrices, one = a.swapaxes(-1, -2) if by_columns else np.ascontiguousarray(a), np.ones(1, a.dtype)
+    triangle, turn, straight = b"L" if upper != by_columns else b"U", b"T", b"N"
+    if by_columns:
+        turn, straight = straight, turn
     each: Argument = matrices
     x: Argument
     if a.ndim == b.ndim == 2:  # one call: nothing to count
@@ -246,9 +251,9 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
         which = np.broadcast_to(np.arange(math.prod(a.shape[:-2])).reshape(a.shape[:-2]), lead).reshape(-1)
         each, x = Each(matrices.reshape(-1, n, n), which), Each(out.reshape(-1, n, k))
     if k == 1:  # by columns: xᵀ·aᵀ = bᵀ
-        lapack.call("trsv", b"L" if upper else b"U", b"T", b"N", n, each, n, x, 1)
+        lapack.call("trsv", triangle, turn, b"N", n, each, n, x, 1)
     else:
-        lapack.call("trsm", b"R", b"L" if upper else b"U", b"N", b"N", k, n, one, each, n, x, k)
+        lapack.call("trsm", b"R", triangle, straight, b"N", k, n, one, each, n, x, k)
     return out
 
 

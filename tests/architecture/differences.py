@@ -73,6 +73,8 @@ DIFFERENCES = [
                "array([1, 5], dtype=int32)", "one value for each that is chosen, as in NumPy"),
     Difference("str(mx.arange(8))", "array([0, 1, 2, ..., 5, 6, 7], dtype=int32)", "as in NumPy"),
     Difference("type(np.sin(mx.array([0.0]))).__name__", "ndarray", "universal functions of NumPy are smelt's"),
+    Difference("mx.grad(lambda x: mx.sin(np.float64(2) * x).sum())(mx.array([0.0]))", "array([0], dtype=float32)",
+               "NumPy's numbers are operands; MLX's product is NumPy's array, a constant"),
     Difference("mx.load('missing.npy')", "RuntimeError", "as by `open`"),
     Difference("mx.linalg.cholesky(-mx.eye(2), stream=mx.cpu)[0]", "array([-1, 0], dtype=float32)",
                "it is not positive definite"),

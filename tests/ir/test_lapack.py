@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,6 +135,19 @@ def test_triangular_systems(left: Any, right: Any, upper: bool, dtype: Any) -> N
             continue
         assert found is not None and found.dtype == dtype
         near(found, np.linalg.solve(wide(triangle.astype(dtype)), np.broadcast_to(wide(b), found.shape)), dtype)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_transposed_triangle_is_read_where_it_lies(count: int) -> None:
+    n = 256
+    a, b = np.eye(n, dtype=np.float32), np.ones((n, count), np.float32)
+    for matrix in (a, a.T):
+        lapack.solve_triangular(matrix, b, upper=True)
+        tracemalloc.start()
+        lapack.solve_triangular(matrix, b, upper=True)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < a.nbytes / 4
 
 
 def test_what_has_no_factors_is_numpys() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import smelt
 from smelt import nn
-from smelt.utils import tree_flatten, tree_map
+from smelt.utils import tree_flatten, tree_map, tree_unflatten
 
 pytestmark = pytest.mark.tier("ops")
 
@@ -301,3 +301,28 @@ def test_compiled_state() -> None:
     model.extra = smelt.zeros(2)
     step(x)
     assert model.extra.tolist() == [0.0, 0.0]
+
+
+class Numbered(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        for i, layer in enumerate([nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 2)]):
+            self[str(i)] = layer
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_numbered_children_take_the_lists_that_their_names_unflatten_to(strict: bool) -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mlp = Numbered()
+
+    model = Holder()
+    flat = [(name, smelt.full(x.shape, 3.0)) for name, x in tree_flatten(model.parameters())]
+    assert {name.split(".")[1] for name, _ in flat} == {"0", "2"}
+    model.update(tree_unflatten(flat), strict=strict)
+    assert all(smelt.array_equal(x, smelt.full(x.shape, 3.0)) for _, x in tree_flatten(model.parameters()))
+    model.load_weights([(name, x + 1) for name, x in flat], strict=strict)
+    assert model.mlp["2"].weight[0, 0].item() == 4.0
+    with pytest.raises(ValueError, match=r"mlp\.3"):
+        model.update({"mlp": [{}, {}, {}, {"weight": smelt.zeros(1)}]})

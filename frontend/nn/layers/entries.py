@@ -57,6 +57,8 @@ def _replaced(
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Dicts and lists in a module, keys of entries that are replaced, and by what."""
     pairs: list[tuple[Any, Any]]
+    if isinstance(source, list) and isinstance(target, dict) and "0" in target:  # tree_unflatten makes lists of numbers
+        source = {str(i): value for i, value in enumerate(source) if not (isinstance(value, dict) and not value)}
     if isinstance(source, dict) and isinstance(target, dict):
         pairs = list(source.items())
     elif isinstance(source, (list, tuple)) and isinstance(target, list):
