@@ -239,9 +239,19 @@ def ends_of(name: str, dtype: DType | None, *given: ArrayLike) -> tuple[list[arr
     # A number beside integers would be of float32.
     exact = wanted is not None and wanted.is_inexact and wanted.real is dtypes.float64
     numbers = (int, float, complex) if wanted is dtypes.complex128 else (int, float)
-    alike = [is_several(v) or (exact and isinstance(v, numbers)) for v in given]
-    ends = arrays_of(*(as_array(v, wanted) if wanted and as_wanted else v for v, as_wanted in zip(given, alike)))
+    alike = [is_several(v) or (exact and isinstance(v, (*numbers, np.ndarray))) for v in given]
+    made = [as_array(v, wanted) if wanted and as_wanted else v for v, as_wanted in zip(given, alike)]
+    ends = arrays_of(*_own_integers(made))
     return ends, wanted or dtypes.to_float(functools.reduce(dtypes.promote, [end.dtype for end in ends]))
+
+
+def _own_integers(ends: Sequence[ArrayLike]) -> Sequence[ArrayLike]:
+    """Integers that are out of bounds for the integers that they meet have a dtype of their own: a range has floats."""
+    met = [end.dtype for end in ends if isinstance(end, array)]
+    if not met or not all(dtype.is_integer for dtype in met):
+        return ends
+    bounds = np.iinfo(functools.reduce(dtypes.promote, met).numpy)
+    return [as_array(end) if type(end) is int and not bounds.min <= end <= bounds.max else end for end in ends]
 
 
 def is_several(end: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..functions.complex_numbers import conjugate, real
 from ..functions.diagonals import tril, triu
 from ..functions.dtypes import finfo
 from ..functions.linear import matmul
-from ..functions.logic import equal, greater, where
+from ..functions.logic import equal, greater, isnan, where
 from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
 from ..functions.shaping import broadcast_to, expand_dims
@@ -260,6 +261,7 @@ def pinv(a: ArrayLike, *, rtol: ArrayLike | None = None, stream: StreamOrDevice 
     if rtol is None or not _is_several(rtol):
         return emit(ops["pinv"], (x,), {"rtol": _tolerance("pinv", "rtol", x, rtol)})
     limits = expand_dims(_tolerances("pinv", x, rtol), (-2, -1))
+    limits = where(isnan(limits), math.inf, limits)  # beside NaN, too, nothing counts
     given = sorted({float(v) for v in np.asarray(limits).flat}) or [0.0]
     # Each for all matrices: the derivative is a rule of the op.
     found = emit(ops["pinv"], (x,), {"rtol": given[0]})
@@ -289,7 +291,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None, stream: Strea
     """
     check_stream(stream)
     a = _matrices("matrix_rank", x)
-    if rtol is not None and _is_several(rtol):
+    if rtol is not None and (_is_several(rtol) or (isinstance(rtol, array) and not rtol.ndim)):
         return _rank(svdvals(a), expand_dims(_tolerances("matrix_rank", a, rtol), -1))
     return _rank(svdvals(a), _tolerance("matrix_rank", "rtol", a, rtol))
 

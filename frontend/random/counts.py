@@ -20,7 +20,7 @@ from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import maximum, minimum, sqrt
-from ..functions.logic import logical_and, logical_or, where
+from ..functions.logic import logical_and, logical_not, logical_or, where
 from ..functions.reductions import sum as total
 from ..functions.rounding import floor
 from ..functions.sorting import cumprod, cumsum
@@ -39,6 +39,8 @@ from .trials import first_taken
 MEAN, VALUES = 10.0, 48
 #: Trials of a sample, of which one is refused with a probability of at most 0.3.
 TRIALS = 16
+#: Numbers below it are finite as float32.
+LARGEST = 3e38
 
 
 def poisson(
@@ -55,7 +57,8 @@ def poisson(
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
 
     Raises:
-        AttributeValueError: a number out of these bounds. Those of smelt arrays give NaN, 0 as an integer.
+        AttributeValueError: a number out of these bounds. Those of smelt arrays, NaN and infinities give NaN, 0 as an
+            integer.
 
     >>> import smelt
     >>> x = smelt.random.poisson(3.0, (20000,), key=smelt.random.key(0))
@@ -65,16 +68,15 @@ def poisson(
     check_stream(stream)
     target, (mean,), shape = _parameters("poisson", dtype, shape, lam=lam)
     few, many = split(checked_key("poisson", key))
-    if isinstance(lam, (int, float)):  # one of the ways will do, and smaller means share their probabilities
-        with np.errstate(over="ignore"):
-            is_large = np.float32(lam) >= MEAN
-        if is_large:
+    if isinstance(lam, (int, float)) and lam < LARGEST:  # one way will do, and smaller means share their probabilities
+        if np.float32(lam) >= MEAN:
             return convert(_poisson_by_trials(many, mean), target)
         return convert(_poisson_by_sums(few, as_array(lam, mean.dtype), shape), target)
     large = mean >= MEAN
     small = _poisson_by_sums(few, where(large, 1.0, maximum(mean, 0.0)), shape)
     found = _poisson_by_trials(many, where(large, mean, MEAN))
-    return convert(where(mean >= 0, where(large, found, small), math.nan), target)
+    known = (mean >= 0) & (mean < math.inf)
+    return convert(where(known, where(large, found, small), math.nan), target)
 
 
 def _poisson_by_sums(key: array, mean: array, shape: tuple[int, ...]) -> array:
@@ -85,7 +87,7 @@ def _poisson_by_trials(key: array, mean: array) -> array:
     b = 0.931 + 2.53 * sqrt(mean)
     a = -0.059 + 0.02483 * b
     limit, factor = 0.9277 - 3.6224 / (b - 2), 1.1239 + 1.1328 / (b - 3.4)
-    return _refused(key, a, b, mean + 0.43, limit, factor, mean * 0 + 2.0**31, _log_poisson, mean)
+    return _refused(key, a, b, mean + 0.43, limit, factor, mean + math.inf, _log_poisson, mean)
 
 
 def _log_poisson(k: array, m: array) -> array:
@@ -110,7 +112,8 @@ def binomial(
         dtype: a dtype of numbers, int32 by default. key: None draws one from the global state.
 
     Raises:
-        AttributeValueError: a number out of these bounds. Those of smelt arrays give NaN, 0 as an integer.
+        AttributeValueError: a number out of these bounds. Those of smelt arrays, NaN and infinities give NaN, 0 as an
+            integer.
 
     >>> import smelt
     >>> x = smelt.random.binomial(10, 0.25, (20000,), key=smelt.random.key(0))
@@ -121,7 +124,7 @@ def binomial(
     target, (count, chance), shape = _parameters("binomial", dtype, shape, n=n, p=p)
     few, many = split(checked_key("binomial", key))
     # the rarer outcome is counted
-    if isinstance(n, (int, float)) and isinstance(p, (int, float)):  # one of the ways will do
+    if isinstance(n, (int, float)) and isinstance(p, (int, float)) and n < LARGEST and p == p:  # one way will do
         rounds, rate = np.floor(np.float32(n)), min(np.float32(p), np.float32(1) - np.float32(p))
         if rounds * rate >= MEAN:
             found = _binomial_by_trials(many, floor(count), where(chance > 0.5, 1 - chance, chance))
@@ -130,8 +133,8 @@ def binomial(
         return convert(floor(count) - found if np.float32(p) > 0.5 else found, target)
     flipped = chance > 0.5
     q = where(flipped, 1 - chance, chance)
-    known = (count >= 0) & (chance >= 0)
-    count = maximum(floor(count), 0.0)
+    known = (count >= 0) & (count < math.inf) & (chance >= 0)
+    count = where(known, floor(count), 0.0)
     large = count * q >= MEAN
     small = _binomial_by_sums(few, where(large, 1.0, count), where(large, 0.1, q), shape)
     found = _binomial_by_trials(many, where(large, count, 40.0), where(large, q, 0.5))
@@ -256,7 +259,8 @@ def _refused(
         kept = minimum(maximum(k, 0.0), most)
         squeezed = logical_and(edge >= 0.07, v <= limit)
         fits = log(v * factor / (a / (edge * edge) + b)) <= weight(kept, *known)
-        return kept, logical_and(inside, logical_or(squeezed, fits))
+        hopeless = logical_not(b < math.inf)  # of such parameters none is taken, and there may be many of them
+        return kept, logical_or(hopeless, logical_and(inside, logical_or(squeezed, fits)))
 
     return to_shape(first_taken([*split(key)], TRIALS, a.size, 36, draw), a.shape)
 

@@ -18,7 +18,7 @@ from smelt.ir.keywords import explain_keywords
 from ..functions.arithmetic import sqrt
 from ..functions.compositions import softmax
 from ..functions.incomplete import gammainc
-from ..functions.logic import logical_and, where
+from ..functions.logic import logical_and, logical_not, logical_or, where
 from ..functions.special import digamma, lgamma
 from ..functions.transcendental import exp, log, sigmoid
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, broadcast_to_shape, convert
@@ -218,8 +218,10 @@ def _log_gamma(a: array, key: array, shape: tuple[int, ...]) -> array:
     def draw(
         keys: Sequence[array], trials: int, count: int, pick: Callable[[array], array]
     ) -> tuple[array, array]:
-        steps = normal_unit(keys[0], (trials, count), a.dtype)
-        return _trial(pick(fixed), steps, unit_exponential(keys[1], (trials, count), a.dtype))
+        order, steps = pick(fixed), normal_unit(keys[0], (trials, count), a.dtype)
+        found, taken = _trial(order, steps, unit_exponential(keys[1], (trials, count), a.dtype))
+        hopeless = logical_not(logical_and(order > 0, order < math.inf))  # none is taken, and there may be many of them
+        return found, logical_or(hopeless, taken)
 
     found = first_taken(keys, TRIALS, count, 9, draw)
     return to_shape(_chosen(orders, found, unit_exponential(last, (count,), a.dtype)), shape)

@@ -35,6 +35,12 @@ def test_files_are_short() -> None:
     assert not long, f"split them: {long}"
 
 
+def test_no_command_left_a_file_behind() -> None:
+    """Files at the top are few, and say by their names what they are."""
+    top = {p.name for p in repository_files() if p.parent == ROOT and p.suffix not in (".md", ".toml", ".py", ".in")}
+    assert top <= {"LICENSE", "Makefile", ".gitignore"}, top
+
+
 def test_nothing_is_a_link() -> None:
     """One that leads out of the repository takes the place of what a clone has there, of an environment, say."""
     assert not [str(path.relative_to(ROOT)) for path in repository_paths() if path.is_symlink()]

@@ -277,3 +277,37 @@ def test_tolerances_that_do_not_fit(function: Any) -> None:
         with pytest.raises(error, match=rf"smelt\.linalg\.{function.__name__}: rtol .*test_numpy_suite\.py"):
             function(a, rtol=rtol)
     assert function(smelt.zeros((0, 2, 2)), rtol=[]).shape[0] == 0
+
+
+def test_tolerances_that_are_nan_or_traced() -> None:
+    a, limits = smelt.ones((2, 2, 2)), smelt.array([smelt.nan, 0.1])
+    for i, limit in enumerate((smelt.nan, 0.1)):
+        assert smelt.linalg.matrix_rank(a, rtol=limits)[i] == smelt.linalg.matrix_rank(a[i], rtol=limit)
+        alone = smelt.linalg.pinv(a[i], rtol=limit)
+        np.testing.assert_array_equal(np.asarray(smelt.linalg.pinv(a, rtol=limits)[i]), np.asarray(alone))
+    ranks = smelt.vmap(lambda m, limit: smelt.linalg.matrix_rank(m, rtol=limit))
+    assert ranks(a, smelt.array([0.1, 2.0])).tolist() == [1, 0]
+    compiled = smelt.compile(lambda m, limit: smelt.linalg.matrix_rank(m, rtol=limit))
+    assert compiled(a, smelt.array(2.0)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("number", [300, -1, 2**40])
+def test_ends_out_of_bounds_for_the_integers_beside_them(number: int, dtype: str) -> None:
+    start = smelt.array([1, 2], getattr(smelt, dtype))
+    for kind in (None, smelt.float32, smelt.float64, smelt.int64):
+        found = smelt.linspace(start, number, 3, dtype=kind)
+        want = np.linspace(np.array([1, 2]), number, 3, dtype=np.int64 if kind is smelt.int64 else None)
+        assert found.dtype is (kind or smelt.float32)
+        np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
+    if number > 0:
+        for name in ("geomspace", "logspace"):
+            ends = (start, number, 3) if name == "geomspace" else (start, 3, 3)
+            base = {} if name == "geomspace" else {"base": number}
+            found, want = (getattr(f, name)(*ends, **base) for f in (smelt, np))
+            np.testing.assert_allclose(np.asarray(found), want.astype(np.float32), rtol=1e-5)
+
+
+def test_ends_that_are_numpys_arrays_of_no_axis() -> None:
+    found = smelt.linspace(np.array(0.1), smelt.array([1, 2]), 2, dtype=smelt.float64)
+    assert found[0, 0].item() == 0.1

@@ -230,6 +230,52 @@ def test_parameters_out_of_bounds(name: str) -> None:
     draw(**{**dict.fromkeys(wrong, 1.0), **right, next(iter(wrong)): smelt.nan})  # nobody says that NaN is wrong
 
 
+@pytest.mark.parametrize("name", BOUNDED)
+def test_special_numbers_are_as_arrays_of_them(name: str) -> None:
+    right, _ = BOUNDED[name]
+    draw = getattr(R, name)
+    for what in right or {"scale": 0, "lam": 0, "sigma": 0}:
+        for value in (smelt.nan, smelt.inf, 1e39, 1e30):
+            try:
+                number = draw(**{**right, what: value}, shape=(3,), dtype=smelt.float32, key=R.key(0))
+            except TypeError:  # no such parameter
+                continue
+            except ValueError as error:  # one that must not be
+                assert what in str(error)
+                continue
+            array = draw(**{**right, what: smelt.array(value)}, shape=(3,), dtype=smelt.float32, key=R.key(0))
+            np.testing.assert_allclose(np.asarray(number), np.asarray(array), rtol=1e-6, err_msg=f"{what} {value}")
+            if value != value:
+                assert np.isnan(np.asarray(number)).all(), what
+
+
+@pytest.mark.parametrize("bad", [smelt.nan, smelt.inf, -1.0])
+@pytest.mark.parametrize(
+    ("draw", "good", "mean"),
+    [(lambda x, key: R.gamma(x, key=key), 3.0, 3.0),
+     (lambda x, key: R.poisson(x, None, smelt.float32, key), 50.0, 50.0),
+     (lambda x, key: R.binomial(x, 0.5, None, smelt.float32, key), 100.0, 50.0)],
+)  # fmt: skip
+def test_parameters_without_samples_beside_others(
+    draw: Callable[[smelt.array, smelt.array], smelt.array], good: float, mean: float, bad: float
+) -> None:
+    """However many there are, the others have samples of their own."""
+    found = np.asarray(draw(smelt.array([bad] * 3 * MANY + [good] * MANY), R.key(1)))
+    assert np.isnan(found[: 3 * MANY]).all()
+    np.testing.assert_allclose(found[3 * MANY :].mean(), mean, rtol=0.02)
+    if good == 3.0:
+        assert len(np.unique(found[3 * MANY :])) > 0.999 * MANY
+
+
+@pytest.mark.parametrize("mean", [2.0**31, 1e12, 1e30])
+@pytest.mark.parametrize("dtype", [smelt.int64, smelt.float32, smelt.float64])
+def test_large_means(mean: float, dtype: smelt.Dtype) -> None:
+    for lam in (mean, smelt.array([mean], dtype=smelt.float64)):
+        found = np.asarray(R.poisson(lam, (200,), dtype, R.key(2))).astype(float)
+        want = min(mean, 2.0**63) if dtype is smelt.int64 else mean
+        np.testing.assert_allclose(found.mean(), want, rtol=max(1e-6, mean**-0.5))
+
+
 def test_parameters_that_do_not_fit() -> None:
     for draw in (lambda x, y: R.gamma(x, y), lambda x, y: R.triangular(x, y, 4.0)):
         with pytest.raises(smelt.errors.ShapeError, match=r"\(2,\) and \(3,\)"):
