@@ -121,11 +121,12 @@ class HostCall(NamedTuple):
     repeats: bool = False
 
 
-#: By kind, the formulas by which passes recognize ops.
-FORMULAS: Mapping[str, tuple[str, ...]] = {
-    "elementwise": ("x + y", "x - y", "x * y", "x / y", "-x", "exp(x)", "max(x, y)"),
-    "reduction": ("sum(x)", "max(x)"),
+#: By kind, the formulas by which passes recognize ops, and the attributes of such ops.
+FORMULAS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "elementwise": dict.fromkeys(("x + y", "x - y", "x * y", "x / y", "-x", "exp(x)", "max(x, y)"), ()),
+    "reduction": dict.fromkeys(("sum(x)", "max(x)"), ("axes",)),
 }
+_VARIABLE = re.compile(r"\b[xy]\b")
 
 
 class Op:
@@ -218,13 +219,24 @@ class Op:
         """The formula that the class states itself.
 
         Raises:
-            AttributeValueError: none that passes know for ops of its kind.
+            AttributeValueError: none that passes know for ops of its kind, or one of other operands or attributes.
         """
         if "formula" not in vars(cls):
             cls.formula = ""
-        elif cls.formula not in (known := FORMULAS.get(cls.kind, ())):
+            return
+        known = FORMULAS.get(cls.kind, {})
+        if cls.formula not in known:
             rule = f"of an op of the kind {cls.kind!r} passes know {', '.join(map(repr, known)) or 'none'}"
             raise AttributeValueError(at_user_line(f"{owner}: no such formula: {cls.formula!r}; {rule}"))
+        operands, attributes = _VARIABLE.findall(cls.formula), known[cls.formula]
+        if cls.variadic or len(cls.operand_names) != len(operands):
+            rule = f"takes {' and '.join(operands)} alone"
+        elif set(cls.attrs) != set(attributes):
+            rule = f"takes {f'the attribute {attributes[0]} alone' if attributes else 'no attributes'}"
+        else:
+            return
+        given = ", ".join((*cls.operand_names, *cls.attrs)) or "nothing"
+        raise AttributeValueError(at_user_line(f"{owner}: the formula {cls.formula!r} {rule}; the op has {given}"))
 
     @classmethod
     def _take_fields(cls, owner: str) -> None:

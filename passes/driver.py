@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir import mlir, scopes, text
-from smelt.ir.errors import IRError, OutOfMemoryError, PassError, PipelineError, SmeltError, innermost_line, shown
+from smelt.ir.errors import (
+    ArgumentTypeError,
+    IRError,
+    OutOfMemoryError,
+    PassError,
+    PipelineError,
+    SmeltError,
+    at_user_line,
+    innermost_line,
+    shown,
+)
 
 from . import call_graph, extension
 from .analysis import Analyses, active
@@ -81,6 +91,10 @@ class Pipeline:
 
     def __init__(self, items: Sequence[Item]):
         self.items = tuple(items)
+        for item in self.items:
+            if not isinstance(item, Item):
+                rule = "a pass is an object of a subclass of Pass, a text, or a pipeline"
+                raise ArgumentTypeError(at_user_line(f"{rule}, not {shown(item)}"))
 
     @staticmethod
     def parse(spelling: str) -> Pipeline:

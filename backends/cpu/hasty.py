@@ -43,10 +43,15 @@ def leave_scalar(loop: Any) -> None:
 
 
 def leave_whole(loop: Any) -> None:
-    """Tell LLVM to make a vector of an ``scf.for`` that is no longer than one, and not to unroll it before."""
+    """Tell LLVM to make vectors of a short ``scf.for``, and not to unroll it before."""
     loop.attributes["loop_annotation"] = mlir.plain_attribute(
         "#llvm.loop_annotation<unroll = <disable = true>>", context()
     )
+
+
+def is_nest(loop: Any) -> bool:
+    """Whether there are loops in an ``scf.for``."""
+    return any(operation.operation.name == "scf.for" for operation in loop.regions[0].blocks[0].operations)
 
 
 def _ends_soon(loop: Any) -> bool:

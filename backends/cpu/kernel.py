@@ -55,7 +55,7 @@ class CpuKernel(VectorKernel):
         #: whether there is one way for all of its elements, also where another is quicker for usual ones
         self.tiny = self.hasty and body is not None and is_tiny(body)
         self._in_order = False  #: see `in_order`
-        self._whole = False  #: see `whole`
+        self._whole: Callable[[Any], bool] | None = None  #: see `whole`
         self.breaks: Breaks | None = None
         self._quick: tuple[Any, list[Scalar]] | None = None  #: see `quick`, and the block that it is for
         self.checks: list[Site] | None = module.checks
@@ -117,7 +117,7 @@ class CpuKernel(VectorKernel):
             leave_scalar(operation)
         elif self.hasty:
             leave_rolled(operation)
-        elif self._whole:
+        elif self._whole is not None and self._whole(operation):
             leave_whole(operation)
 
     @contextmanager
@@ -130,9 +130,9 @@ class CpuKernel(VectorKernel):
             self.hasty = saved
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
-        """Loops that are no longer than a vector."""
-        saved, self._whole = self._whole, True
+    def whole(self, which: Callable[[Any], bool] = lambda loop: True) -> Iterator[None]:
+        """Loops, or some of them, that are not unrolled before LLVM has made vectors of them."""
+        saved, self._whole = self._whole, which
         try:
             yield
         finally:

@@ -37,7 +37,7 @@ LANES, SHORTEST, FEW_LINES = 16, 32, 4
 def is_narrow(plan: Plan, lane: Fused) -> bool:
     """Whether several steps of each loop over rows are to be one line, and may be."""
     inner = {name for variables in plan.spaces.values() for name, _ in variables}
-    if lane.extent > NARROW or steps_beside(plan, lane) < 2:
+    if not 0 < lane.extent <= NARROW or steps_beside(plan, lane) < 2:
         return False
     if not all(plan.space_of[op.results[0]] for op in plan.reductions):
         return False

@@ -21,6 +21,7 @@ from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduced_axes
 
+from .hasty import is_nest
 from .kernel import CpuKernel, Memory
 from .long_sums import by_parts, is_long_sum
 from .loops import reduce_loops
@@ -52,6 +53,9 @@ STRAIGHT, STRAIGHT_WORK, NESTED_WORK, NESTED_STEPS = 8, 36.0, 64.0, 16
 #: Complex rows of more bytes, and at most as many elements, stay loops: LLVM makes no vectors of pairs in straight
 #: code.
 PAIR_BYTES, MOST_PAIRS = 32, 64
+#: Other rows with at most so many steps in the innermost loop stay loops: LLVM might unroll them, and make vectors of
+#: some rows, which add up in another order than those that are left over. Of a nest the innermost may be unrolled.
+MOST_UNROLLED = 64
 #: A row of at most so many bytes is read twice from the cache; pieces of its last loop, between which the next row is
 #: fetched.
 ROW_BYTES, PIECE = 256 * 1024, 512
@@ -218,9 +222,13 @@ class RowKernel:
         if length <= MOST_PAIRS and length * pair > PAIR_BYTES:
             return self.k.rolled()
         work = length * sum(cost_of(a.op.operands[0]) + 1 for a in accumulators)
-        is_nest = len(loops) > 1 and work <= NESTED_WORK and loops[-1].extent < NESTED_STEPS
-        is_straight = length < STRAIGHT or is_nest or (len(loops) == 1 and work <= STRAIGHT_WORK)
-        return self.k.in_order() if is_straight else nullcontext()
+        is_short_nest = len(loops) > 1 and work <= NESTED_WORK and loops[-1].extent < NESTED_STEPS
+        is_straight = length < STRAIGHT or is_short_nest or (len(loops) == 1 and work <= STRAIGHT_WORK)
+        if is_straight:
+            return self.k.in_order()
+        if not loops or loops[-1].extent > MOST_UNROLLED:
+            return nullcontext()
+        return self.k.whole() if len(loops) == 1 else self.k.whole(is_nest)
 
     def _row_stage(self, space, accumulators, outputs) -> None:
         loops = self.loops.get(space, [])

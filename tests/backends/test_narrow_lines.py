@@ -126,6 +126,17 @@ def test_middle_axes(channels: int, steps: int, monkeypatch: pytest.MonkeyPatch)
     assert made or channels == 1 or steps * channels < 64
 
 
+@pytest.mark.parametrize("shape", [(13, 13, 0), (13, 0, 5), (3, 40, 2, 0), (0, 40, 3)], ids=str)
+def test_no_elements(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an array that is moved, so that axes without elements stay apart from others."""
+    monkeypatch.undo()
+    x = np.zeros(shape[::-1], np.float32)
+    for axis in range(len(shape)):
+        with smelt.ir.settings.override(cache=False, tier="program"):
+            found = smelt.compile(lambda x, axis=axis: x.T[1:].sum(axis))(smelt.array(x))
+        np.testing.assert_array_equal(np.asarray(found), x.T[1:].sum(axis))
+
+
 @pytest.mark.parametrize("shape", [(64, 1024, 16), (32, 8, 64, 3), (2, 64, 1024, 100)])
 def test_middle_axes_are_no_columns(shape: tuple[int, ...]) -> None:
     """Rows that lie apart are units for threads: they are not cut into chunks, and what follows is one kernel."""

@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 from smelt.ir.errors import AttributeValueError
-from smelt.ir.kinds import Elementwise
+from smelt.ir.kinds import Elementwise, Reduction
 from smelt.ir.op import FORMULAS, Op, Operand, registry
 from tests.ops.cases import cases, sample
 
@@ -57,6 +57,24 @@ def test_a_formula_that_no_pass_knows_is_an_error() -> None:
             x: Operand
             formula = "e^x"
 
+    assert "acme_wrong" not in registry
+
+
+@pytest.mark.parametrize(
+    "kind, formula, fields, message",
+    [
+        (Elementwise, "x + y", {"x": "Operand"}, "takes x and y alone; the op has x;"),
+        (Elementwise, "exp(x)", {"x": "Operand", "y": "Operand"}, "takes x alone; the op has x, y;"),
+        (Elementwise, "exp(x)", {"x": "Operands"}, "takes x alone; the op has x;"),
+        (Elementwise, "-x", {"x": "Operand", "scale": "Int"}, "takes no attributes; the op has x, scale;"),
+        (Reduction, "sum(x)", {"power": "Int"}, "takes the attribute axes alone; the op has x, axes, power;"),
+    ],
+)
+def test_a_formula_of_other_operands_or_attributes_is_an_error(
+    kind: type[Op], formula: str, fields: dict[str, str], message: str
+) -> None:
+    with pytest.raises(AttributeValueError, match=re.escape(f"the formula {formula!r} {message}")):
+        type("Wrong", (kind,), {"__annotations__": fields, "formula": formula}, name="acme_wrong")
     assert "acme_wrong" not in registry
 
 

@@ -86,6 +86,14 @@ def test_changes_by_methods() -> None:
     assert str(base) == BASE
 
 
+@pytest.mark.parametrize("item", [object(), Pass, ["cse"], None, 3])
+def test_what_is_no_pass_is_an_error(item: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match="a pass is an object of a subclass of Pass"):
+        Pipeline.parse("cse").after("cse", item)
+    with pytest.raises(ArgumentTypeError, match="a pass is an object of a subclass of Pass"):
+        Pipeline([item])
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
