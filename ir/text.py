@@ -194,7 +194,7 @@ def parse(source: str, name: str = "<text>", own: bool = False) -> Any:
         complete()
         mlir.load_dialects({*_PREFIX.findall(source)})
         try:
-            with context(), ir.Location.file(name, 1, 1):
+            with context() as ctx, mlir.file_location(name, 1, 1, ctx):
                 return ir.Module.parse(source)
         except ir.MLIRError as error:
             raise IRError("\n".join((diagnostics(error, name), *problems))) from None
