@@ -42,8 +42,8 @@ def test_nothing_is_a_link() -> None:
 
 #: What lies at the top beside the rooms.
 TOP = {
-    ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md",
-    "benchmarks", "build_backend.py", "docs", "examples", "pyproject.toml", "tests",
+    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "benchmarks", "build_backend.py", "docs", "examples", "pyproject.toml", "tests",
 }  # fmt: skip
 
 
