@@ -234,13 +234,17 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 def read_source(path: str) -> tuple[str, str]:
     """(name for messages, text) of a file or, for ``-``, of standard input."""
     from smelt.formats.functions import MARK
+    from smelt.ir.text import MAX_BYTES
+
+    most = 4 * MAX_BYTES  # what as many characters have at most: a device may never end
     name = "<stdin>" if path == "-" else path
     try:
         if path == "-":
-            data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+            has_bytes = hasattr(sys.stdin, "buffer")
+            data = sys.stdin.buffer.read(most + 1) if has_bytes else sys.stdin.read(most + 1).encode()
         else:
             with open(path, "rb") as file:
-                data = file.read()
+                data = file.read(most + 1)
     except OSError as error:
         how = ""
         if os.path.isfile(name.rpartition(":")[0]):
@@ -251,6 +255,8 @@ def read_source(path: str) -> tuple[str, str]:
         raise IRError(f"{name}: error: this is a Python file, no MLIR text: {how}")
     if data.startswith(MARK):
         data = data.partition(b"\0")[0]  # arrays stand behind
+    elif len(data) > most:
+        raise IRError(f"{name}: error: there are more than {most} bytes; no text that is read is as long")
     if data.startswith(b"ML\xefR"):
         program = text_of(data, name)
         if program is not None:

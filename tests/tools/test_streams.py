@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from smelt.ir import text
+from smelt.tools import cli
 
 IR = """
 func.func @main() -> tensor<2xf32> {
@@ -33,9 +37,9 @@ SAID = {1: "<stdout>: error: cannot be written: ", 0: ""}
 def files(tmp_path: Path) -> dict[str, str]:
     content = {"ir": IR, "py": FUNCTION, "metal": METAL}
     found = {"page": str(tmp_path / "page.html")}
-    for kind, text in content.items():
+    for kind, written in content.items():
         path = tmp_path / f"given.{'mlir' if kind == 'ir' else kind}"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(written, encoding="utf-8")
         found[kind] = str(path)
     return found
 
@@ -122,3 +126,14 @@ def test_a_function_that_ends_the_process_is_told(files: dict[str, str]) -> None
     for command in (["dump"], ["view", "-o", files["page"]]):
         done = smelt([*command, f"{files['py']}:leaves", "f32[4]"])
         assert done.returncode == 1 and "leaves raised SystemExit: 3; at " in done.stderr, done
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")
+@pytest.mark.parametrize("command", ["opt", "run", "verify", "view", "reduce", "diff"])
+def test_what_never_ends_is_refused(
+    run: Any, files: dict[str, str], command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "MAX_BYTES", 1000)
+    more = {"view": ["-o", files["page"]], "reduce": ["--", "false"], "diff": [files["ir"]]}.get(command, [])
+    code, _, err = run(command, "/dev/zero", *more, main=cli.main)
+    assert code in (1, 2) and "/dev/zero: error: there are more than 4000 bytes" in err
