@@ -127,6 +127,16 @@ def load_dialects(names: Iterable[str]) -> None:
         locks.whole(load)
 
 
+def file_location(name: str, line: int, column: int, context: Any) -> Any:
+    """A place in a file, as a location. What of its name is not Unicode, which MLIR cannot take, stands in escapes."""
+    return module("ir").Location.file(unicode(name), line, column, context=context)
+
+
+def unicode(name: str) -> str:
+    """A name with escapes for what is not Unicode: bytes of names of files that are not of their encoding."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def plain_attribute(text: str, context: Any) -> Any:
     """An attribute that stays what it is to MLIR, of no class of its dialect: for one of the LLVM dialect the bindings
     would import all of its classes, which takes as long as two kernels."""

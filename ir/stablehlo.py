@@ -82,7 +82,7 @@ def parse(source: str, name: str = "<text>") -> Any:
         ir = mlir.ir
         ctx = context()
         try:
-            with ctx, ir.Location.file(name, 1, 1):
+            with ctx, mlir.file_location(name, 1, 1, ctx):
                 return ir.Module.parse(source)
         except ir.MLIRError as error:
             lines = [shortened(line) for line in diagnostics(error, name).splitlines()]

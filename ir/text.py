@@ -194,14 +194,14 @@ def parse(source: str, name: str = "<text>", own: bool = False) -> Any:
         complete()
         mlir.load_dialects({*_PREFIX.findall(source)})
         try:
-            with context(), ir.Location.file(name, 1, 1):
+            with context() as ctx, mlir.file_location(name, 1, 1, ctx):
                 return ir.Module.parse(source)
         except ir.MLIRError as error:
             raise IRError("\n".join((diagnostics(error, name), *problems))) from None
 
 
 #: What MLIR says of ops of unknown dialects: no tool here has that flag.
-_MLIR_FLAG = ". If this is intended, please use -allow-unregistered-dialect with the MLIR tool used."
+_MLIR_FLAG = re.compile(r"\. If this is intended, please [^\n]*")
 
 
 def diagnostics(error: Any, name: str) -> str:
@@ -210,7 +210,7 @@ def diagnostics(error: Any, name: str) -> str:
     for d in getattr(error, "error_diagnostics", None) or []:
         place = str(d.location).removeprefix("loc(").removesuffix(")").replace('"', "")
         place = place.replace("-:", f"{name}:", 1) if place.startswith("-:") else place
-        lines.append(f"{place}: error: {_shown(d.message.replace(_MLIR_FLAG, ''))}")
+        lines.append(f"{place}: error: {_shown(_MLIR_FLAG.sub('', d.message))}")
         for note in getattr(d, "notes", []):
             where = str(note.location).removeprefix("loc(").removesuffix(")").replace('"', "")
             lines.append(f"{where.replace('-:', f'{name}:', 1)}: note: {_shown(note.message)}")

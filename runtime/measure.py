@@ -19,6 +19,7 @@ from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, new_function, read_function
 from smelt.ir.errors import IRError
 from smelt.ir.ops.matrices import matmul
+from smelt.passes.call_graph import reached
 from smelt.passes.kernels.cost import ProgramCost, StepCost, least_bytes, operations, program_cost
 from smelt.passes.rewrite import is_fusion
 
@@ -120,7 +121,6 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
     if step.name in found:
         body = read_function(found[step.name])
         arguments, results = [v.aval for v in body.arguments], [v.aval for v in body.returns]
-        keep: Any = found[step.name]
         make = lambda b, values: b.call(step.name, values, results)  # noqa: E731
     else:
         read = (read_function(f) for f in found.values())
@@ -131,13 +131,14 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
             return None, []
         operands = list(dict.fromkeys(op.operands))
         arguments, results = [v.aval for v in operands], [v.aval for v in op.results]
-        keep, of = None, {v: i for i, v in enumerate(operands)}
+        of = {v: i for i, v in enumerate(operands)}
         chosen = op
         make = lambda b, values: b.emit(chosen.op, [values[of[v]] for v in chosen.operands], chosen.attrs)  # noqa: E731
     operation, values, b = new_function(module, "main.alone", arguments, results, main.location, public=True)
     b.return_(list(make(b, values)))
-    for other in found.values():
-        if other is not keep:
+    needed = reached(read_function(operation).ops, found)
+    for name, other in found.items():
+        if name not in needed:
             other.operation.erase()
     operation.attributes["sym_name"] = mlir.ir.StringAttr.get("main", module.context)
     return arguments, results

@@ -20,12 +20,14 @@ import sys
 from collections.abc import Sequence
 
 from .commands import command_parser
-from .isolate import INTERRUPTED, reader_left
+from .isolate import INTERRUPTED, flushed, prepare_streams, reader_left
 
 
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     """Run a subcommand; its exit code. `isolate`: read files of others in a child process."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if argv is None:
+        prepare_streams()
     if arguments and arguments[0] == "opt":
         from . import opt
 
@@ -33,12 +35,12 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     try:
         options = command_parser().parse_args(arguments)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+        return flushed(stop.code if isinstance(stop.code, int) else 2)
     options.isolate = isolate
     name = options.command.replace("-", "_")
     try:
         code: int = getattr(importlib.import_module(f"smelt.tools.{name}"), name)(options)
-        return code
+        return flushed(code)
     except BrokenPipeError:
         return reader_left()
     except KeyboardInterrupt:

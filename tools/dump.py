@@ -105,7 +105,7 @@ def lower(options: argparse.Namespace) -> Any:
         return compiled.trace(*arguments).lower()
     except SmeltError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = innermost_line(error)
         at = f"; at {line}" if line else ""
         if isinstance(error, TypeError) and not arguments:
@@ -151,7 +151,7 @@ def load(target: str) -> Any:
             raise UsageError(f"{module_name} has no {name!r}; it has {', '.join(defined) or 'no functions'}")
         found = getattr(found, part)
     if not callable(found):
-        raise UsageError(f"{target} is not a function, it is a {type(found).__name__}")
+        raise UsageError(f"{target} is not a function, but of type {type(found).__name__}")
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
@@ -13,6 +15,8 @@ Progress = Callable[[str], None]
 Job = Callable[..., int]
 
 PARSING = "parsing"
+#: What writing fails with where a disk is full, or standard output closed.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 #: What the child says when the job has returned.
 _RETURNED = ""
 #: The exit code after Ctrl-C.
@@ -77,6 +81,7 @@ def _failed(name: str, stage: str, what: str, code: int) -> int:
 
 
 def _child(job: Job, arguments: tuple[Any, ...], connection: Any) -> None:
+    prepare_streams()
     try:
         code = job(*arguments, connection.send)
         sys.stdout.flush()
@@ -94,16 +99,68 @@ def _child(job: Job, arguments: tuple[Any, ...], connection: Any) -> None:
     sys.exit(code)
 
 
+def flushed(code: int) -> int:
+    """The exit code of a command once all that it has printed is written, and says where it cannot be."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return reader_left()
+    except OSError as error:
+        print(unwritable(error), file=sys.stderr)
+        return code or 1
+    return code
+
+
 def reader_left() -> int:
     """The exit code where nobody reads on (`smelt-opt ... | head`); Python must not complain about it at exit."""
     _discard_output()
     return 0
 
 
+def is_unwritable(error: BaseException) -> bool:
+    """Whether an error says that standard output takes no more."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE
+
+
 def unwritable(error: OSError) -> str:
-    """What there is to say where standard output takes no more, for a disk is full; it takes nothing from then on."""
+    """What there is to say where standard output takes no more; it takes nothing from then on."""
     _discard_output()
     return f"<stdout>: error: cannot be written: {error.strerror}"
+
+
+def prepare_streams() -> None:
+    """Make standard input and output fit for a command.
+
+    Those that were closed before the process began, where Python has None, are opened: reading and writing them fail,
+    messages go nowhere, and files that are opened later cannot take their numbers. What is printed is UTF-8, as in
+    files; a terminal of another encoding shows what it does not know in escapes.
+    """
+    for number, (name, mode, flags) in enumerate(
+        (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(_opened(number, flags), mode, encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _opened(number: int, flags: int) -> int:
+    """The null device under the number of a standard stream, or another one where something else has that."""
+    opened = os.open(os.devnull, flags)
+    if opened == number or _is_open(number):
+        return opened
+    os.dup2(opened, number)
+    os.close(opened)
+    return number
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _discard_output() -> None:

@@ -43,7 +43,8 @@ def command(processes: int, program: list[str], mpiexec: str | None = None) -> l
 
 def launch(options: argparse.Namespace) -> int:
     """Run the subcommand; the exit status of mpiexec, or of the first process that failed."""
-    program = ["-m", options.module, *options.program] if options.module else options.program
+    given = options.program[1:] if options.program[:1] == ["--"] else options.program
+    program = ["-m", options.module, *given] if options.module else given
     if not program:
         raise DistributedError("smelt launch: what is to run? smelt launch -n 4 train.py")
     if not options.module and not program[0].startswith("-") and not os.path.exists(program[0]):

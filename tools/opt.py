@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import errno
 import os
 import re
 import sys
@@ -26,7 +25,17 @@ from smelt.ir.errors import IRError
 from smelt.runtime.compile import lower_module
 
 from .exchange import as_smelt, text_of
-from .isolate import INTERRUPTED, PARSING, Progress, reader_left, run_isolated, unwritable
+from .isolate import (
+    INTERRUPTED,
+    PARSING,
+    Progress,
+    flushed,
+    is_unwritable,
+    prepare_streams,
+    reader_left,
+    run_isolated,
+    unwritable,
+)
 from .mlir_flags import LACKING
 from .usage import Parser, UsageError, count, require_one, require_with, seconds, write
 
@@ -40,12 +49,14 @@ EMIT = ("mlir", *stages(), "dot", "stablehlo", "linalg")
 def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
     """Run smelt-opt; its exit code. `isolate`: do the work in a child process."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if argv is None:
+        prepare_streams()
     try:
         options = parse_arguments(arguments)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+        return flushed(stop.code if isinstance(stop.code, int) else 2)
     try:
-        return _run(options, isolate)
+        return flushed(_run(options, isolate))
     except BrokenPipeError:
         return reader_left()
     except KeyboardInterrupt:
@@ -223,13 +234,17 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
 def read_source(path: str) -> tuple[str, str]:
     """(name for messages, text) of a file or, for ``-``, of standard input."""
     from smelt.formats.functions import MARK
+    from smelt.ir.text import MAX_BYTES
+
+    most = 4 * MAX_BYTES  # what as many characters have at most: a device may never end
     name = "<stdin>" if path == "-" else path
     try:
         if path == "-":
-            data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+            has_bytes = hasattr(sys.stdin, "buffer")
+            data = sys.stdin.buffer.read(most + 1) if has_bytes else sys.stdin.read(most + 1).encode()
         else:
             with open(path, "rb") as file:
-                data = file.read()
+                data = file.read(most + 1)
     except OSError as error:
         how = ""
         if os.path.isfile(name.rpartition(":")[0]):
@@ -240,6 +255,8 @@ def read_source(path: str) -> tuple[str, str]:
         raise IRError(f"{name}: error: this is a Python file, no MLIR text: {how}")
     if data.startswith(MARK):
         data = data.partition(b"\0")[0]  # arrays stand behind
+    elif len(data) > most:
+        raise IRError(f"{name}: error: there are more than {most} bytes; no text that is read is as long")
     if data.startswith(b"ML\xefR"):
         program = text_of(data, name)
         if program is not None:
@@ -276,7 +293,7 @@ def describe(error: BaseException, name: str) -> str:
         message = "the module nests too deeply"
     elif isinstance(error, OSError) and not isinstance(error, SmeltError) and error.filename is not None:
         message = f"{os.fspath(error.filename)}: error: {error.strerror}"
-    elif isinstance(error, OSError) and not isinstance(error, SmeltError) and error.errno == errno.ENOSPC:
+    elif isinstance(error, OSError) and not isinstance(error, SmeltError) and is_unwritable(error):
         message = unwritable(error)
     elif not isinstance(error, SmeltError):
         message = f"internal error: {type(error).__name__}: {message}"

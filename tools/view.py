@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -34,8 +33,10 @@ def view(options: argparse.Namespace) -> int:
         return _read(options, lambda stage: None)
     if ":" not in options.target and not python:
         raise UsageError(f"there is no file or folder {options.target!r}, and it is not MODULE:FUNCTION")
+    from smelt.ir import mlir
+
     program = lower(options).compile(options.pass_pipeline)
-    title = " ".join([options.target, *options.arguments])
+    title = mlir.unicode(" ".join([options.target, *options.arguments]))
     write(options.output, program.view(title=title, measure=options.measure))
     print(options.output)
     return 0
@@ -63,7 +64,8 @@ def _read(options: argparse.Namespace, progress: Progress) -> int:
 
 def _page_of_file(options: argparse.Namespace, progress: Progress) -> str:
     """What becomes of ``@main`` of a file."""
-    from smelt.ir import text
+    from smelt.ir import mlir, text
+    from smelt.ir.dialect import context
     from smelt.lazy.read_module import ModuleReader
     from smelt.runtime import set_default_device
     from smelt.transforms.traced import Lowered, Trace
@@ -76,6 +78,7 @@ def _page_of_file(options: argparse.Namespace, progress: Progress) -> str:
         set_default_device(options.device)
     trace = Trace("main", ModuleReader(module, lambda op: None).function("main"), None, [], 0, {})
     # MLIR calls every file "-" in locations.
-    located = text.to_text(module, locations=True).replace('loc("-":', f"loc({json.dumps(options.target)}:")
+    name = mlir.ir.StringAttr.get(mlir.unicode(options.target), context())
+    located = text.to_text(module, locations=True).replace('loc("-":', f"loc({name}:")
     program = Lowered(trace, text.parse(located)).compile(options.pass_pipeline)
-    return program.view(title=options.target, measure=options.measure)
+    return program.view(title=mlir.unicode(options.target), measure=options.measure)

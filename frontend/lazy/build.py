@@ -140,7 +140,7 @@ class _ModuleBuilder:
         found = self.files.get(step.where)
         if found is None:
             code, at = step.where
-            found = mlir.ir.Location.file(code.co_filename, line_of(code, at), 0, context=context())
+            found = mlir.file_location(code.co_filename, line_of(code, at), 0, context())
             self.files[step.where] = found
         return found
 

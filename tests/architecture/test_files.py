@@ -46,6 +46,19 @@ def test_nothing_is_a_link() -> None:
     assert not [str(path.relative_to(ROOT)) for path in repository_paths() if path.is_symlink()]
 
 
+#: What lies at the top beside the rooms.
+TOP = {
+    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "README.md", "benchmarks", "build_backend.py", "docs", "examples", "pyproject.toml", "tests",
+}  # fmt: skip
+
+
+def test_nothing_is_left_at_the_top() -> None:
+    """What a program wrote where it was started is no part of the repository."""
+    found = {path.relative_to(ROOT).parts[0] for path in repository_paths() if path.exists()}
+    assert not found - TOP - {*ROOMS}, f"ignore, move or delete it, or name it here: {found - TOP - {*ROOMS}}"
+
+
 def test_no_file_names_a_registry_or_a_place_on_somebodys_machine() -> None:
     files = repository_files()
     if not files:

@@ -9,6 +9,8 @@ from smelt.ir import text
 from smelt.ir.errors import IRError
 from smelt.passes.kernels.cost import program_cost
 
+from ..devices import with_kernels
+
 
 def compiled(function, *arguments):
     return smelt.compile(function).trace(*arguments).lower().compile()
@@ -110,10 +112,14 @@ def test_measured_steps():
         lambda x: smelt.cond(x.sum() > 0, lambda x: x * 2, lambda x: smelt.sin(x), x),
         lambda x: smelt.random.normal((6, 6)) + x,
         lambda x: x.at[smelt.array([0, 1])].add(1.0),
+        lambda x: smelt.grad(lambda x: smelt.scan(lambda c, row: (c * row, c), x[0], x)[0].sum())(x),
+        lambda x: smelt.fori_loop(0, 3, lambda i, c: smelt.sort(c, axis=-1) + x, x),
     ],
 )
-def test_steps_of_all_kinds_run_by_themselves(program):
-    cost = compiled(program, smelt.ones((6, 6))).cost(measure=True)
+@pytest.mark.parametrize("device", with_kernels(), ids=lambda d: d.name)
+def test_steps_of_all_kinds_run_by_themselves(program, device):
+    with smelt.stream(device.name):
+        cost = compiled(program, smelt.ones((6, 6))).cost(measure=True)
     assert cost.steps and all(s.measured is not None for s in cost.steps), str(cost)
 
 

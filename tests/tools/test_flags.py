@@ -136,6 +136,7 @@ def test_types_that_are_none(folder, capsys, argument, message):
         ("diff f.mlir f.mlir f.mlir", "unrecognized arguments: f.mlir (smelt diff --help lists what it takes)", 2),
         ("run m.py", "m.py: error: this is a Python file, no MLIR text: name a function in it", 1),
         ("view m.py -o v.html", "smelt dump m.py:FUNCTION 'f32[8]' (smelt view likewise)", 1),
+        ("launch -n 2 -- nofile.py", "smelt launch: nofile.py: there is no such file", 1),
         ("launch -n 2 nofile.py", "smelt launch: nofile.py: there is no such file", 1),
         ("run", "the following arguments are required: FILE (smelt run --help lists what it takes)", 2),
         ("opt f.mlir --opt-bisect-limit=-2", "'-2' is no whole number from 0 on", 2),

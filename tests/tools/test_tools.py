@@ -220,7 +220,9 @@ HOSTILE = {
         b'%0 = "smelt.constant"() {value = ' + b"9" * 1_000 + b" : i64, dtype = i32} : () -> tensor<i32>",
         "error: ",
     ),
-    "unknown dialect": (b'"foo.bar"() : () -> ()', "unregistered dialect"),
+    "unknown dialect": (b'"foo.bar"() : () -> ()', "unregistered dialect\n"),
+    "unknown type": (b"func.func private @f(!foo.bar)", "unregistered dialect\n"),
+    "unknown attribute": (b"func.func private @f() attributes {x = #foo.bar}", "unregistered dialect\n"),
     "unknown op": (b'"smelt.foo"() : () -> ()', "smelt.foo is an op of another version"),
     "other op": (
         b"func.func @main(%x: tensor<f32>) -> tensor<f32> { %0 = arith.addf %x, %x : tensor<f32>\n"
