@@ -311,7 +311,7 @@ class CompiledFunction(Generic[P, R]):
             return known
 
         def trace(sized: Callable[[Aval], Aval] | None = None) -> tuple[Trace, HeldState]:
-            given = leaves if sized is None else [placeholder(sized(x.aval)) if type(x) is array else x for x in leaves]
+            given = leaves if sized is None else [placeholder(sized(x.aval)) if isinstance(x, array) else x for x in leaves]
             traced, outputs = self._trace(args, kwargs, given, treedef, bool(kwargs), state_arrays, sized)
             return traced, self._held(outputs, sized is None and self._changes_types(outputs))
 
@@ -405,7 +405,7 @@ class CompiledFunction(Generic[P, R]):
         traced_state = TracedState([*state_arrays, *(x for _, copied in before for x in arrays_of(copied))])
         values = [x._ref for x in (*arrays_of(leaves), *state_arrays)]
         outputs: Any = None
-        state_out: list[array] = []
+        state_refs: list[Ref] = []
         self.shared = parts_of((self._inputs, self._outputs))
         try:
             with tracing():
@@ -419,17 +419,26 @@ class CompiledFunction(Generic[P, R]):
                 refs = [x._ref for x in outs if isinstance(x, array)]  # of the state's arrays, too
                 if self._outputs is not None:
                     outputs = tree.mapped(state_leaf, self._outputs)
-                    state_out = arrays_of(outputs)
-                state_refs = [x._ref for x in state_out]
+                    state_refs = [x._ref for x in arrays_of(outputs)]
         finally:
-            traced_state.end(state_out)
-            for held, copied in before:
-                put(held, copied)
-            self.shared = frozenset()
+            try:
+                self._put_back(traced_state, before)
+            finally:  # what an interrupt kept that from
+                self._put_back(traced_state, before)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
         return Trace(self._name, f, out_tree, names, len(state_refs), static, self._pipeline), outputs
+
+    def _put_back(self, traced_state: TracedState, before: list[tuple[Any, Any]]) -> None:
+        """Make the state what it was before a trace; `before`: trees, and copies of them as they were."""
+        if traced_state.is_over:
+            return
+        traced_state.end([held for held, _ in before])
+        for held, copied in before:
+            put(held, copied)
+        self.shared = frozenset()
+        traced_state.is_over = True
 
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""
