@@ -137,7 +137,10 @@ class ViewedArray(array):
     @property
     def aval(self) -> Aval:
         view = slot.__get__(self)
-        return view.aval if type(view) is View else super().aval
+        if type(view) is View:
+            return view.aval
+        node, i = self._ref
+        return node.avals[i]
 
 
 ViewedArray.__name__ = ViewedArray.__qualname__ = array.__name__

@@ -14,7 +14,7 @@ from typing import Any
 from smelt.ir import locks
 
 from .arrays import array, wrap
-from .core import Node, Ref, hooks, shadows, topological
+from .core import PARAMETER, Node, Ref, hooks, shadows, topological
 from .exports import View, ViewedArray, changing, kept, put_back, slot
 from .graph import state
 from .tree_nodes import arrays_of
@@ -133,13 +133,22 @@ class TracedState:
 
 
 class Shadow:
-    """A trace as others see it: its results are computed from the arguments of the call that traces."""
+    """A trace as others see it: its results are computed from the arguments of the call that traces.
+
+    All of its nodes are copied, those that depend on no argument, too: what another thread evaluates is a value, and no
+    more a part of the trace.
+    """
 
     def __init__(self, arguments: dict[Ref, Ref]):
         self.thread = threading.get_ident()
+        self._traces = {state.traced}
         self._copies = arguments
-        self._copied: set[Node] = set()
         self._lock = locks.lock()
+
+    def nests(self, trace: int) -> None:
+        """A trace has begun in this thread, perhaps inside of this one."""
+        if self.thread == threading.get_ident():
+            self._traces.add(trace)
 
     def of(self, refs: Sequence[Ref]) -> list[Ref]:
         """Results of the trace by nodes that belong to no trace; other references as they are."""
@@ -147,13 +156,13 @@ class Shadow:
             return self._of(refs)
 
     def _of(self, refs: Sequence[Ref]) -> list[Ref]:
-        copies, copied = self._copies, self._copied
-        for node in topological(refs, copied):
-            inputs = tuple([copies.get(r, r) for r in node.inputs])
-            copied.add(node)
-            if inputs == node.inputs:
-                continue
-            copy = Node(node.op, node.attrs, inputs, node.avals)
+        copies, traces = self._copies, self._traces
+
+        def is_done(n: Node) -> bool:
+            return n.traced not in traces or n.op is PARAMETER or n.values is not None or (n, 0) in copies
+
+        for node in topological(refs, is_done):
+            copy = Node(node.op, node.attrs, tuple([copies.get(r, r) for r in node.inputs]), node.avals)
             copy.where = node.where
             copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
         return [copies.get(ref, ref) for ref in refs]

@@ -17,9 +17,9 @@ import pytest
 
 import smelt
 from smelt import nn
-from smelt.lazy import exports, traced_state
+from smelt.lazy import arrays, exports, traced_state
 from smelt.lazy.arrays import wrap
-from smelt.lazy.core import shadows
+from smelt.lazy.core import hooks, shadows
 from smelt.lazy.traced_state import TracedArray, TracedState
 
 
@@ -129,6 +129,57 @@ def test_what_was_read_during_a_trace_has_a_value_after_it(aside: Aside, entry: 
     (x, y), expected = read[0], [2.0, 3.0] if entry else [1.0, 2.0]
     assert aside.run(x.tolist) == expected and x.tolist() == expected
     np.testing.assert_allclose(np.asarray(y), np.exp(expected), rtol=1e-6)
+
+
+#: Ways to make an entry of the state that depends on no argument.
+CONSTANTS: dict[str, Callable[[], smelt.array]] = {
+    "zeros": lambda: smelt.zeros((2,)),
+    "number": lambda: smelt.array(0.0),
+    "computed": lambda: smelt.exp(smelt.arange(2.0)) * 0,
+    "in a gradient": lambda: smelt.grad(lambda x: x * smelt.exp(smelt.array(1.0)))(smelt.array(2.0)) * 0,
+    "in a mapped function": lambda: smelt.vmap(lambda x: x * smelt.exp(smelt.array(1.0)))(smelt.zeros((2,))),
+    "by a compiled function": lambda: smelt.compile(lambda: smelt.zeros((2,)) + 0)(),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_constants_of_a_trace(aside: Aside, constant: str, inside: bool) -> None:
+    """What another thread evaluates stays a part of the trace, also one that is left by a trace inside."""
+    state = {"w": smelt.array([1.0, 2.0]), "n": smelt.array(0.0)}
+    read: list[Any] = []
+
+    def update(x: smelt.array) -> smelt.array:
+        state["w"] = CONSTANTS[constant]()
+        read.append(aside.run(lambda: smelt.sum(state["w"] + 1).item() / state["w"].size))
+        state["n"] = state["w"] + x
+        return smelt.sum(state["n"])
+
+    step = smelt.grad(update) if inside else update
+    f = smelt.compile(step, inputs=state, outputs=state)
+    for _ in range(2):
+        f(smelt.array(5.0))
+        assert smelt.sum(state["w"]).item() == 0 and smelt.max(state["n"]).item() == 5
+    assert read == [1.0] * len(read)
+
+
+def test_an_array_that_becomes_another_one_while_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a result of a trace does at its end."""
+    x, other = smelt.array([1.0]) + 1, smelt.array([1.0]) + 2
+
+    def seen(x: smelt.array) -> smelt.array:
+        x._ref = other._ref
+        return x
+
+    monkeypatch.setattr(hooks, "as_seen", seen)
+    monkeypatch.setattr(arrays, "shadows", [None])
+    assert x.tolist() == [3.0]
+
+
+def test_a_viewed_array_that_is_none_any_more_has_its_shape() -> None:
+    """Another thread saw the view's end after this one looked for what gives the shape."""
+    aval: Any = exports.ViewedArray.aval
+    assert aval.fget(smelt.array([1.0, 2.0])).shape == (2,)
 
 
 def test_parameters_of_a_module(aside: Aside) -> None:
