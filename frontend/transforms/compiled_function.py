@@ -103,7 +103,7 @@ class CompiledFunction(Generic[P, R]):
             found = getattr(found, part, None)
         if found is not self._fun or self._inputs is not None or self._outputs is not None:
             return name
-        return compile, (self._fun, None, None, self._shapeless, self._pipeline, self._donate)
+        return CompiledFunction, (self._fun, None, None, self._shapeless, self._pipeline, self._donate)
 
     def __copy__(self) -> CompiledFunction[P, R]:
         return self
