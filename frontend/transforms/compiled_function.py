@@ -39,7 +39,7 @@ from .stage_names import explain_names
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
-from .turns import leave, parts_of, turn, turn_of, under_way
+from .turns import parts_of, release, turn, turn_of, under_way
 from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
@@ -139,7 +139,12 @@ class CompiledFunction(Generic[P, R]):
                         return step.call.arranged(outs)
                 return self._run(args, kwargs)
         finally:
-            leave(self, held)
+            try:
+                under_way.remove(self)  # the first call here: no interrupt comes before it
+            except ValueError:  # this process was forked in the call
+                pass
+            finally:
+                release(held)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         """The function as part of another trace."""
