@@ -28,7 +28,7 @@ from ..lazy.no_values import OF_A_TRACE
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.traced_state import TracedState
-from ..lazy.tree_updates import put
+from ..lazy.tree_updates import put, put_whole
 from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_leaf, state_part, static_part
 from .donation import Donate, Donations, GivenState
@@ -237,7 +237,7 @@ class CompiledFunction(Generic[P, R]):
         updated = outs[version.n_outputs :]
         new = [updated[place] if place is not None else x for place, x in version.state_leaves]
         if replaced is None:
-            put(self._outputs, tree.unflatten(version.state_tree, new))
+            put_whole(self._outputs, tree.unflatten(version.state_tree, new))
         else:
             for held in (refs, state_arrays):
                 held.clear()
