@@ -316,7 +316,9 @@ class CompiledFunction(Generic[P, R]):
             return known
 
         def trace(sized: Callable[[Aval], Aval] | None = None) -> tuple[Trace, HeldState]:
-            given = leaves if sized is None else [placeholder(sized(x.aval)) if isinstance(x, array) else x for x in leaves]
+            given = leaves
+            if sized is not None:
+                given = [placeholder(sized(x.aval)) if isinstance(x, array) else x for x in leaves]
             traced, outputs = self._trace(args, kwargs, given, treedef, bool(kwargs), state_arrays, sized)
             return traced, self._held(outputs, sized is None and self._changes_types(outputs))
 

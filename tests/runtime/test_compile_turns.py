@@ -290,7 +290,7 @@ def test_an_interrupt_leaves_no_lock(several: bool) -> None:
 
 
 def test_calls_that_are_interrupted_are_over() -> None:
-    """Wherever an interrupt comes, no list says that a call is under way, which would keep the function and its state."""
+    """Wherever an interrupt comes, no list says that a call is under way: it would keep the function and its state."""
     state = [smelt.array(0.0)]
     f = adding(1, state, state)
     f()

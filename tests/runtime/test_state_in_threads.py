@@ -287,8 +287,8 @@ def test_what_was_read_during_a_trace_that_fails_has_a_value(aside: Aside) -> No
 
 
 class Interruption:
-    """A trace function that raises KeyboardInterrupt at the `place`th line of `traced_state.py`; not at those of `with`,
-    which come again where its lock is let go."""
+    """A trace function that raises KeyboardInterrupt at the `place`th line of `traced_state.py`; not at those of
+    `with`, which come again where its lock is let go."""
 
     def __init__(self, place: int):
         self.left, self.line = place, ""
@@ -307,33 +307,41 @@ class Interruption:
 
 def test_an_interrupt_leaves_the_state(aside: Aside) -> None:
     """Wherever it comes: before the trace or in what puts back what it has put into the state."""
-    for place in range(1, 1000):
-        w, viewed = smelt.array([1.0, 2.0]), smelt.array([5.0, 6.0])
-        state, view = {"w": w, "viewed": viewed}, np.asarray(viewed)
+    places = 0
+    while (line := _interrupted(aside, places + 1)) is not None:
+        places += 1
+        assert not shadows, line
+    assert places > 50
 
-        def step() -> None:
-            state["w"] = state["w"] + 1
-            state["viewed"][0] = state["viewed"][1]
 
-        f, interruption = smelt.compile(step, inputs=state, outputs=state), Interruption(place)
-        sys.settrace(interruption)
-        try:
-            f()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        if not interruption.line:
-            break
-        line = interruption.line
-        assert type(w) is smelt.array and not shadows, line
-        assert (w.tolist(), viewed.tolist()) == ([1.0, 2.0], [5.0, 6.0]), line
-        view[1] = 8.0
-        assert aside.run(viewed.tolist) == [5.0, 8.0], line
-        assert np.asarray(viewed).tolist() == [5.0, 8.0], line
+def _interrupted(aside: Aside, place: int) -> str | None:
+    """A call that is interrupted at a place, and one after it; the line of the place, None if there is none."""
+    w, viewed = smelt.array([1.0, 2.0]), smelt.array([5.0, 6.0])
+    state, view = {"w": w, "viewed": viewed}, np.asarray(viewed)
+
+    def step() -> None:
+        state["w"] = state["w"] + 1
+        state["viewed"][0] = state["viewed"][1]
+
+    f, interruption = smelt.compile(step, inputs=state, outputs=state), Interruption(place)
+    sys.settrace(interruption)
+    try:
         f()
-        assert (state["w"].tolist(), state["viewed"].tolist()) == ([2.0, 3.0], [8.0, 8.0]), line
-    assert place > 50
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    line = interruption.line
+    if not line:
+        return None
+    assert type(w) is smelt.array, line
+    assert (w.tolist(), viewed.tolist()) == ([1.0, 2.0], [5.0, 6.0]), line
+    view[1] = 8.0
+    assert aside.run(viewed.tolist) == [5.0, 8.0], line
+    assert np.asarray(viewed).tolist() == [5.0, 8.0], line
+    f()
+    assert (state["w"].tolist(), state["viewed"].tolist()) == ([2.0, 3.0], [8.0, 8.0]), line
+    return line
 
 
 def test_a_view_is_asked_for_when_a_trace_begins(aside: Aside, monkeypatch: pytest.MonkeyPatch) -> None:
