@@ -146,11 +146,17 @@ class array(_Methods, Handle):
     @property
     def _buffer(self) -> Buffer:
         node, i = self._ref
-        if node.values is None:
+        return self._evaluated() if node.values is None else node.values[i]
+
+    def _evaluated(self) -> Buffer:
+        """The elements, which have not been computed. Other threads may make something else of the handle meanwhile."""
+        while True:
             if shadows and (other := hooks.as_seen(self)) is not self:
                 return other._buffer
-            evaluate((self._ref,))
-        return node.values[i]  # type: ignore[index]
+            ref = self._ref
+            evaluate((ref,))
+            if ref[0].values is not None:
+                return ref[0].values[ref[1]]
 
     def _host(self) -> HostArray:
         """The elements as a read-only NumPy array over the same memory."""

@@ -7,9 +7,9 @@ from typing import Any
 from smelt.ir import locks
 from smelt.runtime import default_device, device_named
 
-from .arrays import array, wrap
+from .arrays import array
 from .asynchrony import begin, wait
-from .core import hooks, shadows
+from .core import seen, shadows
 from .evaluate import evaluate
 from .graph import Ref
 from .streams import check_stream
@@ -32,14 +32,14 @@ def eval(*args: Any) -> None:
 
 
 def _refs(args: tuple[Any, ...]) -> list[Ref]:
-    refs = []
+    arrays: list[array] = []
     for arg in args:
         if isinstance(arg, array):
-            refs.append(arg._ref)
+            arrays.append(arg)
         else:
             tree = locks.loaded("smelt.lazy.tree")
-            refs += [x._ref for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]
-    return [hooks.as_seen(wrap(ref))._ref for ref in refs] if shadows else refs
+            arrays += [x for x in tree.flatten(arg, strict=False)[0] if isinstance(x, array)]
+    return [x._ref for x in seen(arrays)] if shadows else [x._ref for x in arrays]
 
 
 def async_eval(*args: Any) -> None:

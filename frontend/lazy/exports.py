@@ -113,8 +113,8 @@ class ViewedArray(array):
     def _ref(self) -> Ref:  # type: ignore[override]
         with changing:
             view = slot.__get__(self)
-            if type(view) is not View:  # another thread saw its end
-                return view
+            if type(view) is not View:  # another thread saw its end, and may trace with it by now
+                return view if type(self) is ViewedArray else self._ref
             is_over = view.owner() is None
             ref = view.current(is_over)
             if is_over:
@@ -125,7 +125,10 @@ class ViewedArray(array):
     def _ref(self, ref: Ref) -> None:
         # An update in place makes another array of the handle. The views keep the memory that they show.
         with changing:
-            self._become(ref)
+            if type(self) is ViewedArray:
+                self._become(ref)
+            else:
+                self._ref = ref
 
     def _become(self, ref: Ref) -> None:
         slot.__set__(self, ref)
@@ -134,7 +137,10 @@ class ViewedArray(array):
     @property
     def aval(self) -> Aval:
         view = slot.__get__(self)
-        return view.aval if type(view) is View else super().aval
+        if type(view) is View:
+            return view.aval
+        node, i = self._ref
+        return node.avals[i]
 
 
 ViewedArray.__name__ = ViewedArray.__qualname__ = array.__name__
@@ -146,27 +152,41 @@ def export(x: array) -> np.ndarray:
     aval = x.aval
     if not aval.size:
         return np.empty(aval.shape, aval.dtype.numpy)
-    if type(x) not in (array, ViewedArray) or (shadows and hooks.as_seen(x) is not x):  # a thread traces with it
-        return x._host().copy()
-    if x._ref[0].values is None:
-        evaluate((x._ref,))
+    while True:
+        if type(x) not in (array, ViewedArray) or (shadows and hooks.as_seen(x) is not x):  # a thread traces with it
+            return x._host().copy()
+        if x._ref[0].values is None:
+            evaluate((x._ref,))
+        found = _shown(x)
+        if found is not None:
+            return found
+
+
+def _shown(x: array) -> np.ndarray | None:
+    """A view of an evaluated array; None where another thread has made something else of it."""
     with changing:
-        if type(x) is not ViewedArray:
-            x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
-            try:
-                own = _own_memory(x)
-                if own is not None:
-                    view = View(own, None, None)
-                else:
-                    ref = slot.__get__(x)
-                    seen, copy = ref[0].values[ref[1]].array, Buffer.empty(aval)
-                    copy.array[...] = seen
-                    view = View(copy, ref, seen)
-            except BaseException:
-                x.__class__ = array  # type: ignore[assignment]
-                raise
-            slot.__set__(x, view)
-        return slot.__get__(x).show()
+        held = slot.__get__(x)
+        if type(held) is View and type(x) is ViewedArray:
+            return held.show()
+        if type(x) not in (array, ViewedArray) or held[0].values is None:
+            return None
+        aval = held[0].avals[held[1]]
+        del held  # it refers to the memory
+        x.__class__ = ViewedArray  # type: ignore[assignment]  # who uses it now waits for the lock
+        try:
+            own = _own_memory(x)
+            if own is not None:
+                view = View(own, None, None)
+            else:
+                ref = slot.__get__(x)
+                seen, copy = ref[0].values[ref[1]].array, Buffer.empty(aval)
+                copy.array[...] = seen
+                view = View(copy, ref, seen)
+        except BaseException:
+            x.__class__ = array  # type: ignore[assignment]
+            raise
+        slot.__set__(x, view)
+        return view.show()
 
 
 def _own_memory(x: array) -> Buffer | None:

@@ -14,9 +14,10 @@ from typing import Any
 from smelt.ir import locks
 
 from .arrays import array, wrap
-from .core import Node, Ref, hooks, shadows, topological
+from .core import PARAMETER, Node, Ref, hooks, shadows, topological
 from .exports import View, ViewedArray, changing, kept, put_back, slot
 from .graph import state
+from .tree_nodes import arrays_of
 
 
 class _Held:
@@ -52,7 +53,9 @@ class TracedArray(array):
     def _ref(self, ref: Ref) -> None:
         with changing:
             held = slot.__get__(self)
-            if type(held) is not _Held:  # the trace has ended
+            if type(self) is not TracedArray:  # the trace has ended
+                self._ref = ref
+            elif type(held) is not _Held:  # an interrupt came at its beginning
                 slot.__set__(self, ref)
             elif held.thread == threading.get_ident():
                 held.inside = ref
@@ -69,12 +72,16 @@ class TracedState:
 
     Args:
         arrays: those of the state.
+
+    Attributes:
+        is_over: whether all is put back.
     """
 
     def __init__(self, arrays: Iterable[array]):
         self._arrays = list({id(x): x for x in arrays}.values())
         self._saved: list[tuple[array, Any]] = []
         self._shadow: Shadow | None = None
+        self.is_over = False
 
     def begin(self, arguments: Iterable[tuple[Ref, Ref]] | None) -> None:
         """From now on this thread alone sees what it puts into the arrays.
@@ -97,33 +104,51 @@ class TracedState:
                 x.__class__ = TracedArray  # type: ignore[assignment]
                 slot.__set__(x, held)
 
-    def end(self, results: Iterable[array]) -> None:
-        """Put everything back; `results`: what the function has left in its state, where other threads may have found
-        it."""
-        if self._shadow is not None:
-            new = [x for x in results if type(x) is array]
-            for x, ref in zip(new, self._shadow.of([x._ref for x in new])):
-                x._ref = ref
-        for x, before in self._saved:
-            put_back(x, before)
-        with changing:
-            for x in self._arrays:
-                held = slot.__get__(x)
-                if type(held) is _Held and held.owner is self:
-                    slot.__set__(x, held.before)  # first: who finds an `array` takes what is in it for a reference
-                    x.__class__ = ViewedArray if type(held.before) is View else array  # type: ignore[assignment]
-        if self._shadow in shadows:
-            shadows.remove(self._shadow)
+    def end(self, outputs: Any) -> None:
+        """Put everything back. After an interrupt in it, a second time puts back the rest.
+
+        Args:
+            outputs: what holds results of the trace, where other threads may have found them.
+        """
+        try:
+            if self._shadow is not None:
+                new = [x for x in arrays_of(outputs) if type(x) is array]
+                for x, ref in zip(new, self._shadow.of([x._ref for x in new])):
+                    x._ref = ref
+        finally:
+            for x, before in self._saved:
+                put_back(x, before)
+            with changing:
+                self._uncover()
+            if self._shadow in shadows:
+                shadows.remove(self._shadow)
+
+    def _uncover(self) -> None:
+        for x in self._arrays:
+            held = slot.__get__(x)
+            if type(held) is _Held and held.owner is self:
+                slot.__set__(x, held.before)  # first: who finds an `array` takes what is in it for a reference
+            if type(x) is TracedArray and type(slot.__get__(x)) is not _Held:
+                x.__class__ = ViewedArray if type(slot.__get__(x)) is View else array  # type: ignore[assignment]
 
 
 class Shadow:
-    """A trace as others see it: its results are computed from the arguments of the call that traces."""
+    """A trace as others see it: its results are computed from the arguments of the call that traces.
+
+    All of its nodes are copied, those that depend on no argument, too: what another thread evaluates is a value, and no
+    more a part of the trace.
+    """
 
     def __init__(self, arguments: dict[Ref, Ref]):
         self.thread = threading.get_ident()
+        self._traces = {state.traced}
         self._copies = arguments
-        self._copied: set[Node] = set()
         self._lock = locks.lock()
+
+    def nests(self, trace: int) -> None:
+        """A trace has begun in this thread, perhaps inside of this one."""
+        if self.thread == threading.get_ident():
+            self._traces.add(trace)
 
     def of(self, refs: Sequence[Ref]) -> list[Ref]:
         """Results of the trace by nodes that belong to no trace; other references as they are."""
@@ -131,13 +156,13 @@ class Shadow:
             return self._of(refs)
 
     def _of(self, refs: Sequence[Ref]) -> list[Ref]:
-        copies, copied = self._copies, self._copied
-        for node in topological(refs, copied):
-            inputs = tuple([copies.get(r, r) for r in node.inputs])
-            copied.add(node)
-            if inputs == node.inputs:
-                continue
-            copy = Node(node.op, node.attrs, inputs, node.avals)
+        copies, traces = self._copies, self._traces
+
+        def is_done(n: Node) -> bool:
+            return n.traced not in traces or n.op is PARAMETER or n.values is not None or (n, 0) in copies
+
+        for node in topological(refs, is_done):
+            copy = Node(node.op, node.attrs, tuple([copies.get(r, r) for r in node.inputs]), node.avals)
             copy.where = node.where
             copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
         return [copies.get(ref, ref) for ref in refs]

@@ -28,6 +28,17 @@ def put(target: Any, source: Any) -> None:
     _in_place(target, merged(target, source))
 
 
+def put_whole(target: Any, source: Any) -> None:
+    """`put`, of which an interrupt leaves no half: half of a model would be a step ahead of the other."""
+    try:
+        put(target, source)
+    except TreeError:
+        raise
+    except BaseException:
+        put(target, source)
+        raise
+
+
 def merged(target: Any, source: Any) -> Any:
     """What has to stand in the place of `target`, to hold what `source` holds: `target` where that can be changed."""
     if target is source:

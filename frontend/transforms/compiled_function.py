@@ -28,7 +28,7 @@ from ..lazy.no_values import OF_A_TRACE
 from ..lazy.shape_dtype import ShapeDtype
 from ..lazy.signatures import P, Q, R, T
 from ..lazy.traced_state import TracedState
-from ..lazy.tree_updates import put
+from ..lazy.tree_updates import put, put_whole
 from . import repeated_calls
 from .calls import arrays_of, keys_of_dicts, names_of_arguments, places_of, state_leaf, state_part, static_part
 from .donation import Donate, Donations, GivenState
@@ -39,7 +39,7 @@ from .stage_names import explain_names
 from .traced import Compiled as Compiled
 from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
-from .turns import leave, parts_of, turn, turn_of, under_way
+from .turns import parts_of, release, turn, turn_of, under_way
 from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of
 
 if TYPE_CHECKING:  # passes are loaded by the first compile
@@ -103,7 +103,7 @@ class CompiledFunction(Generic[P, R]):
             found = getattr(found, part, None)
         if found is not self._fun or self._inputs is not None or self._outputs is not None:
             return name
-        return compile, (self._fun, None, None, self._shapeless, self._pipeline, self._donate)
+        return CompiledFunction, (self._fun, None, None, self._shapeless, self._pipeline, self._donate)
 
     def __copy__(self) -> CompiledFunction[P, R]:
         return self
@@ -139,7 +139,12 @@ class CompiledFunction(Generic[P, R]):
                         return step.call.arranged(outs)
                 return self._run(args, kwargs)
         finally:
-            leave(self, held)
+            try:
+                under_way.remove(self)  # the first call here: no interrupt comes before it
+            except ValueError:  # this process was forked in the call
+                pass
+            finally:
+                release(held)
 
     def _inline(self, args: Any, kwargs: Any) -> Any:
         """The function as part of another trace."""
@@ -232,7 +237,7 @@ class CompiledFunction(Generic[P, R]):
         updated = outs[version.n_outputs :]
         new = [updated[place] if place is not None else x for place, x in version.state_leaves]
         if replaced is None:
-            put(self._outputs, tree.unflatten(version.state_tree, new))
+            put_whole(self._outputs, tree.unflatten(version.state_tree, new))
         else:
             for held in (refs, state_arrays):
                 held.clear()
@@ -311,7 +316,9 @@ class CompiledFunction(Generic[P, R]):
             return known
 
         def trace(sized: Callable[[Aval], Aval] | None = None) -> tuple[Trace, HeldState]:
-            given = leaves if sized is None else [placeholder(sized(x.aval)) if type(x) is array else x for x in leaves]
+            given = leaves
+            if sized is not None:
+                given = [placeholder(sized(x.aval)) if isinstance(x, array) else x for x in leaves]
             traced, outputs = self._trace(args, kwargs, given, treedef, bool(kwargs), state_arrays, sized)
             return traced, self._held(outputs, sized is None and self._changes_types(outputs))
 
@@ -405,7 +412,7 @@ class CompiledFunction(Generic[P, R]):
         traced_state = TracedState([*state_arrays, *(x for _, copied in before for x in arrays_of(copied))])
         values = [x._ref for x in (*arrays_of(leaves), *state_arrays)]
         outputs: Any = None
-        state_out: list[array] = []
+        state_refs: list[Ref] = []
         self.shared = parts_of((self._inputs, self._outputs))
         try:
             with tracing():
@@ -419,17 +426,26 @@ class CompiledFunction(Generic[P, R]):
                 refs = [x._ref for x in outs if isinstance(x, array)]  # of the state's arrays, too
                 if self._outputs is not None:
                     outputs = tree.mapped(state_leaf, self._outputs)
-                    state_out = arrays_of(outputs)
-                state_refs = [x._ref for x in state_out]
+                    state_refs = [x._ref for x in arrays_of(outputs)]
         finally:
-            traced_state.end(state_out)
-            for held, copied in before:
-                put(held, copied)
-            self.shared = frozenset()
+            try:
+                self._put_back(traced_state, before)
+            finally:  # what an interrupt kept that from
+                self._put_back(traced_state, before)
         static = {i: x for i, x in enumerate(outs) if not isinstance(x, array)}
         f = record_function(self._name, parameters, refs + state_refs, keep_outside=False)
         _check_no_leak(f, {n for n, _ in parameters})
         return Trace(self._name, f, out_tree, names, len(state_refs), static, self._pipeline), outputs
+
+    def _put_back(self, traced_state: TracedState, before: list[tuple[Any, Any]]) -> None:
+        """Make the state what it was before a trace; `before`: trees, and copies of them as they were."""
+        if traced_state.is_over:
+            return
+        traced_state.end([held for held, _ in before])
+        for held, copied in before:
+            put(held, copied)
+        self.shared = frozenset()
+        traced_state.is_over = True
 
     def trace(self, *args: Any, **kwargs: Any) -> Trace:
         """Trace for these arguments; arrays may be given as `smelt.array` or by `smelt.ShapeDtype`."""

@@ -15,6 +15,7 @@ from ..functions.complex_numbers import conjugate
 from ..lazy import guarded, tree
 from ..lazy.arguments import entries, is_integer
 from ..lazy.arrays import array, as_array, scalar_array, wrap
+from ..lazy.core import shadows
 from ..lazy.evaluate import check_not_donated
 from ..lazy.exports import kept, put_back
 from ..lazy.graph import (
@@ -62,6 +63,8 @@ def recording() -> AbstractContextManager[None]:
 def tracing() -> Iterator[None]:
     """Arrays made inside have no values, and Python scalars are constants of the program."""
     traced, state.traced = state.traced, next(traces)
+    for shadow in shadows:
+        shadow.nests(state.traced)
     calls = state.calls
     if calls is None:
         state.calls = {}

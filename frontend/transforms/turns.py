@@ -91,7 +91,7 @@ class Turn:
         self.release()
 
     def release(self) -> None:
-        """Let go of what is held. What an interrupt keeps `__exit__` from does `leave`."""
+        """Let go of what is held. What an interrupt keeps `__exit__` from does `release`."""
         with contextlib.suppress(IndexError):  # no interrupt comes between the forgetting and the releasing
             deque(map(_RELEASE, iter(self._held.pop, None)), 0)
 
@@ -118,12 +118,10 @@ def _leads_to(thread: int) -> bool:
         circle.append(follower)
 
 
-def leave(function: Stateful, held: Any = None) -> None:
+def release(held: Any) -> None:
     """A call of a function is over, which held what `turn_of` gives."""
     if type(held) is Turn:
         held.release()
-    if function in under_way:  # else it began before this process was forked, or was interrupted before it was noted
-        under_way.remove(function)
 
 
 @contextlib.contextmanager
@@ -136,7 +134,12 @@ def turn(function: Stateful) -> Iterator[None]:
         with held:
             yield
     finally:
-        leave(function, held)
+        try:
+            under_way.remove(function)  # as in a call
+        except ValueError:
+            pass
+        finally:
+            release(held)
 
 
 def turn_of(function: Stateful) -> Any:

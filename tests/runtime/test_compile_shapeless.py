@@ -99,6 +99,16 @@ def test_right_at_every_shape(name: str) -> None:
         np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-10, err_msg=f"{name} at {shape}")
 
 
+@pytest.mark.parametrize("shapeless", [False, True])
+def test_arguments_that_others_may_write_to(shapeless: bool) -> None:
+    """They are traced for all sizes, as those are of which there is no view."""
+    f = smelt.compile(lambda x: smelt.sum(x * x) / x.shape[0] + x, shapeless=shapeless)
+    for n in (*range(3, 12), 3, 20):
+        x = smelt.array(_sample((n,), n), smelt.float64)
+        view = np.asarray(x)
+        np.testing.assert_allclose(np.array(f(x)), (view * view).sum() / n + view, rtol=1e-10)
+
+
 #: Programs that do something else for other sizes, or what symbols cannot do: they are traced for each.
 TRACED = {"loop over the shape"}
 

@@ -10,6 +10,10 @@ import pytest
 
 import smelt
 from smelt.ir.errors import TreeError
+from smelt.lazy import tree_updates
+from smelt.transforms.compiled_function import CompiledFunction
+
+from .. import interrupts
 
 
 def counter():
@@ -149,3 +153,29 @@ def test_what_has_state_of_its_own_is_named_by_that(what: str, where: str) -> No
     call = smelt.compile(step, inputs=every, outputs=every)
     x = smelt.ones((3, 2))
     assert call(x, held).item() != call(x, held).item()  # as an argument it may be there
+
+
+def test_an_interrupt_leaves_no_half_of_a_step() -> None:
+    """Wherever it comes while the new state is put into the place of the old one: all of it is new, or none."""
+    state: dict[str, Any] = {}
+
+    def step() -> None:
+        state["n"] = state["n"] + 1
+        state["list"] = [x + 1 for x in state["list"]]
+        state["tuple"][0][...] = state["tuple"][0] + 1
+        state["new"] = state["n"] * 1
+
+    def call() -> None:
+        n = smelt.array(0.0)
+        state.clear()
+        state.update(n=n, list=[n, n + 0], tuple=(n + 0,))
+        smelt.compile(step, inputs=state, outputs=state)()
+
+    call()
+    merging = (tree_updates.put, tree_updates.merged, tree_updates._merge_dict, tree_updates._in_place)
+    places = 0
+    for place in interrupts.everywhere(call, *merging, CompiledFunction._step):
+        found = [x.item() for x in (state["n"], *state["list"], *state["tuple"])]
+        assert found == [float("new" in state)] * 4, place
+        places += 1
+    assert places > 40

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import linecache
 import pickle
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,8 +17,10 @@ import pytest
 
 import smelt
 from smelt import nn
-from smelt.lazy.core import shadows
-from smelt.lazy.traced_state import TracedArray
+from smelt.lazy import arrays, exports, traced_state
+from smelt.lazy.arrays import wrap
+from smelt.lazy.core import hooks, shadows
+from smelt.lazy.traced_state import TracedArray, TracedState
 
 
 class Aside:
@@ -125,6 +131,57 @@ def test_what_was_read_during_a_trace_has_a_value_after_it(aside: Aside, entry: 
     np.testing.assert_allclose(np.asarray(y), np.exp(expected), rtol=1e-6)
 
 
+#: Ways to make an entry of the state that depends on no argument.
+CONSTANTS: dict[str, Callable[[], smelt.array]] = {
+    "zeros": lambda: smelt.zeros((2,)),
+    "number": lambda: smelt.array(0.0),
+    "computed": lambda: smelt.exp(smelt.arange(2.0)) * 0,
+    "in a gradient": lambda: smelt.grad(lambda x: x * smelt.exp(smelt.array(1.0)))(smelt.array(2.0)) * 0,
+    "in a mapped function": lambda: smelt.vmap(lambda x: x * smelt.exp(smelt.array(1.0)))(smelt.zeros((2,))),
+    "by a compiled function": lambda: smelt.compile(lambda: smelt.zeros((2,)) + 0)(),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_constants_of_a_trace(aside: Aside, constant: str, inside: bool) -> None:
+    """What another thread evaluates stays a part of the trace, also one that is left by a trace inside."""
+    state = {"w": smelt.array([1.0, 2.0]), "n": smelt.array(0.0)}
+    read: list[Any] = []
+
+    def update(x: smelt.array) -> smelt.array:
+        state["w"] = CONSTANTS[constant]()
+        read.append(aside.run(lambda: smelt.sum(state["w"] + 1).item() / state["w"].size))
+        state["n"] = state["w"] + x
+        return smelt.sum(state["n"])
+
+    step = smelt.grad(update) if inside else update
+    f = smelt.compile(step, inputs=state, outputs=state)
+    for _ in range(2):
+        f(smelt.array(5.0))
+        assert smelt.sum(state["w"]).item() == 0 and smelt.max(state["n"]).item() == 5
+    assert read == [1.0] * len(read)
+
+
+def test_an_array_that_becomes_another_one_while_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a result of a trace does at its end."""
+    x, other = smelt.array([1.0]) + 1, smelt.array([1.0]) + 2
+
+    def seen(x: smelt.array) -> smelt.array:
+        x._ref = other._ref
+        return x
+
+    monkeypatch.setattr(hooks, "as_seen", seen)
+    monkeypatch.setattr(arrays, "shadows", [None])
+    assert x.tolist() == [3.0]
+
+
+def test_a_viewed_array_that_is_none_any_more_has_its_shape() -> None:
+    """Another thread saw the view's end after this one looked for what gives the shape."""
+    aval: Any = exports.ViewedArray.aval
+    assert aval.fget(smelt.array([1.0, 2.0])).shape == (2,)
+
+
 def test_parameters_of_a_module(aside: Aside) -> None:
     model, x = nn.Linear(3, 2), smelt.ones((4, 3))
     optimizer = smelt.optimizers.Adam(0.1)
@@ -213,6 +270,132 @@ def test_a_trace_that_fails_leaves_its_state(aside: Aside) -> None:
     with pytest.raises(ValueError, match="stop"):
         smelt.compile(step, inputs=state, outputs=state)()
     assert state["w"].tolist() == [1.0, 2.0] and type(state["w"]) is smelt.array and not shadows
+
+
+def test_what_was_read_during_a_trace_that_fails_has_a_value(aside: Aside) -> None:
+    state = {"w": smelt.array([1.0, 2.0])}
+    read: list[Any] = []
+
+    def step() -> None:
+        state["w"] = state["w"] + 1
+        read.append(aside.run(lambda: state["w"]))
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        smelt.compile(step, inputs=state, outputs=state)()
+    assert read[0].tolist() == [2.0, 3.0] and state["w"].tolist() == [1.0, 2.0]
+
+
+class Interruption:
+    """A trace function that raises KeyboardInterrupt at the `place`th line of `traced_state.py`; not at those of
+    `with`, which come again where its lock is let go."""
+
+    def __init__(self, place: int):
+        self.left, self.line = place, ""
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != traced_state.__file__:
+            return None
+        text = linecache.getline(traced_state.__file__, frame.f_lineno)
+        if event == "line" and not text.strip().startswith("with "):
+            self.left -= 1
+            if not self.left:
+                self.line = f"{frame.f_code.co_name}, line {frame.f_lineno}"
+                raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_leaves_the_state(aside: Aside) -> None:
+    """Wherever it comes: before the trace or in what puts back what it has put into the state."""
+    places = 0
+    while (line := _interrupted(aside, places + 1)) is not None:
+        places += 1
+        assert not shadows, line
+    assert places > 50
+
+
+def _interrupted(aside: Aside, place: int) -> str | None:
+    """A call that is interrupted at a place, and one after it; the line of the place, None if there is none."""
+    w, viewed = smelt.array([1.0, 2.0]), smelt.array([5.0, 6.0])
+    state, view = {"w": w, "viewed": viewed}, np.asarray(viewed)
+
+    def step() -> None:
+        state["w"] = state["w"] + 1
+        state["viewed"][0] = state["viewed"][1]
+
+    f, interruption = smelt.compile(step, inputs=state, outputs=state), Interruption(place)
+    sys.settrace(interruption)
+    try:
+        f()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    line = interruption.line
+    if not line:
+        return None
+    assert type(w) is smelt.array, line
+    assert (w.tolist(), viewed.tolist()) == ([1.0, 2.0], [5.0, 6.0]), line
+    view[1] = 8.0
+    assert aside.run(viewed.tolist) == [5.0, 8.0], line
+    assert np.asarray(viewed).tolist() == [5.0, 8.0], line
+    f()
+    assert (state["w"].tolist(), state["viewed"].tolist()) == ([2.0, 3.0], [8.0, 8.0]), line
+    return line
+
+
+def test_a_view_is_asked_for_when_a_trace_begins(aside: Aside, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another thread, which evaluates the array first."""
+    state = {"w": smelt.array([1.0, 2.0]) + 1}
+    is_evaluated, is_traced, found = threading.Event(), threading.Event(), []
+
+    def waiting(refs: Any) -> None:
+        evaluate(refs)
+        is_evaluated.set()
+        assert is_traced.wait(60)
+
+    def step() -> None:
+        is_traced.set()
+        thread.join(60)
+        state["w"] = state["w"] * 2
+
+    evaluate = exports.evaluate
+    monkeypatch.setattr(exports, "evaluate", waiting)
+    thread = threading.Thread(target=lambda: found.append(np.asarray(state["w"]).tolist()))
+    thread.start()
+    assert is_evaluated.wait(60)
+    f = smelt.compile(step, inputs=state, outputs=state)
+    f()
+    assert found == [[2.0, 3.0]] and state["w"].tolist() == [4.0, 6.0]
+    assert type(state["w"]) is smelt.array
+
+
+@pytest.mark.parametrize("use", ["read", "write"])
+def test_a_viewed_array_is_used_when_a_trace_begins(use: str) -> None:
+    """By another thread, which waits for what begins it."""
+    x = smelt.array([1.0, 2.0])
+    view, found, begun = np.asarray(x), [], threading.Event()
+    trace, placeholder = TracedState([x]), smelt.array(0.0)._ref
+
+    def run() -> None:
+        begun.set()
+        if use == "read":
+            found.append(x._ref)
+        else:
+            x._ref = smelt.array([3.0, 4.0])._ref
+
+    thread = threading.Thread(target=run)
+    with exports.changing:
+        thread.start()
+        assert begun.wait(60)
+        time.sleep(0.05)
+        trace.begin(())
+        x._ref = placeholder
+    thread.join(60)
+    assert x._ref is placeholder
+    trace.end([])
+    assert x.tolist() == ([1.0, 2.0] if use == "read" else [3.0, 4.0])
+    assert all(wrap(ref).tolist() == [1.0, 2.0] for ref in found) and view.tolist() == [1.0, 2.0]
 
 
 def test_what_the_thread_that_traces_keeps_has_no_value(aside: Aside) -> None:
