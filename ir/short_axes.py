@@ -149,30 +149,26 @@ def _moves(x: np.ndarray, axes: int) -> Iterator[bool]:
 def reduced(ufunc: np.ufunc, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """``ufunc.reduce(x, axes)`` of a function that takes elements in any order, as extrema do: of two zeros it may give
     the other one."""
-    if x.size >= LEAST_REDUCED and halves.is_half(x.dtype):
+    if x.size < LEAST_REDUCED:
+        return np.asarray(ufunc.reduce(x, axes))
+    if halves.is_half(x.dtype):
         wide: np.ndarray = np.asarray(reduced(ufunc, halves.widened(x), axes))
         return wide if wide.dtype == np.bool_ else halves.rounded(wide, x.dtype)
-    if x.size >= LEAST_REDUCED and len(groups := groups_of_axes(x, axes)) > 1:
+    if len(groups := groups_of_axes(x, axes)) > 1:
         return by_groups(functools.partial(reduced, ufunc), x, groups)
-    if x.size >= LEAST_REDUCED and loops.row_extrema is not None:
+    if loops.row_extrema is not None:
         found = _row_extrema(ufunc, x, axes)
         if found is not None:
             return found
     first, end = min(axes, default=0), max(axes, default=-1) + 1
     is_plain = x.dtype.kind in "biuf" and x.flags.c_contiguous
-    if x.size >= LEAST_REDUCED and end - first == len(axes) and is_plain:
+    if end - first == len(axes) and is_plain:
         n, columns = math.prod(x.shape[first:end]), math.prod(x.shape[end:])
         if columns == 1 and 1 < n <= MOST_REDUCED:
             return _along(ufunc, x.reshape(*x.shape[:first], *x.shape[end:], n))
         if columns > 1 and n > 1 and columns * x.itemsize <= MOST_BYTES:
             return _down(ufunc, x.reshape(-1, n, columns)).reshape(*x.shape[:first], *x.shape[end:])
-    found = np.asarray(ufunc.reduce(x, axes))
-    return found
-
-
-def reducing(ufunc: np.ufunc, x: Aval) -> Callable[..., np.ndarray]:
-    """What to call as ``reduced(ufunc, …)`` for a type, which may have symbols: of few elements it is NumPy's own."""
-    return ufunc.reduce if type(x.size) is int and x.size < LEAST_REDUCED else functools.partial(reduced, ufunc)
+    return np.asarray(ufunc.reduce(x, axes))
 
 
 def groups_of_axes(x: np.ndarray, axes: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ from ..op import (
     only,
 )
 from ..scalar import Scalar, ScalarBuilder
-from ..short_axes import by_groups, groups_of_axes, reduced, reducing
+from ..short_axes import by_groups, groups_of_axes, reduced
 
 if TYPE_CHECKING:
     from ..builder import Builder, Value
@@ -197,7 +197,7 @@ class ReduceMax(_Extremum, name="reduce_max"):
         return reduced(np.maximum, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(reducing(np.maximum, operands[0]), (axes,))
+        return HostCall(functools.partial(reduced, np.maximum), (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
@@ -220,7 +220,7 @@ class ReduceMin(_Extremum, name="reduce_min"):
         return reduced(np.minimum, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(reducing(np.minimum, operands[0]), (axes,))
+        return HostCall(functools.partial(reduced, np.minimum), (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
@@ -258,7 +258,7 @@ class ReduceAll(Reduction, name="reduce_all"):
         return reduced(np.logical_and, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(reducing(np.logical_and, operands[0]), (axes,))
+        return HostCall(functools.partial(reduced, np.logical_and), (axes,))
 
     def identity(self, dtype: DType) -> float:
         return True
@@ -282,7 +282,7 @@ class ReduceAny(Reduction, name="reduce_any"):
         return reduced(np.logical_or, x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(reducing(np.logical_or, operands[0]), (axes,))
+        return HostCall(functools.partial(reduced, np.logical_or), (axes,))
 
     def identity(self, dtype: DType) -> float:
         return False
