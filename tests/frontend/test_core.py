@@ -137,7 +137,7 @@ def test_recording_leaks_nothing() -> None:
 
 
 def test_a_list_that_changes_in_a_call_is_no_wrong_key() -> None:
-    """Code of Python that the start of a call runs comes before its key is made."""
+    """Its key is that of the list before the change, or after."""
     code = """
 import faulthandler; faulthandler.enable()
 import sys, threading
@@ -161,7 +161,8 @@ assert not shape
 print(list(memory_of(smelt.reshape).outside)[-1][-3:])
 """
     done = run(code, PYTHONMALLOC="debug")
-    assert done.returncode == 0 and done.stdout == "(smelt.float32, <class 'list'>, 0)\n", done.stderr[-2000:]
+    keys = "(1000000, <class 'int'>, 1)\n", "(smelt.float32, <class 'list'>, 0)\n"
+    assert done.returncode == 0 and done.stdout in keys, done.stderr[-2000:]
 
 
 def test_a_collection_may_change_what_computes_a_node() -> None:
