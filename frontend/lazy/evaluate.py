@@ -358,7 +358,11 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     met: Met | None = None
     if tier in ("auto", "strided") and not device.is_host:
         met = locks.loaded(_CHANGING).met(order)
-        if met.is_on_device or not tiers.may_come_to_host(order) or _moves(met, order, device):
+        if (
+            met.is_on_device
+            or not tiers.may_come_to_host(order)
+            or met.moves(device, tiers.count(order), work(order), tiers.op_by_op_seconds(order))
+        ):
             if not _ran_on_device(order, keep, device, met):
                 met.may_have_program = True
                 _run_program(order, keep, device)
@@ -367,10 +371,6 @@ def _run(request: _Request, order: list[Node], keep: Sequence[Node], loops: Roll
     _run_here(request, order, keep, device, tier, work(order) < settings.small_work, loops)
     if met is not None:
         met.took(time.thread_time() - start)
-
-
-def _moves(met: Met, order: Sequence[Node], device: Device) -> bool:
-    return met.moves(device, tiers.count(order), work(order), tiers.op_by_op_seconds(order))
 
 
 def _run_here(

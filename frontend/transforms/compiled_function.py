@@ -36,8 +36,6 @@ from .grad import name_of, tracing
 from .repeated_steps import RepeatedStep, Steps
 from .shapeless import HeldState, Sizes
 from .stage_names import explain_names
-from .traced import Compiled as Compiled
-from .traced import Lowered as Lowered
 from .traced import Trace, compiled_by
 from .turns import parts_of, release, turn, turn_of, under_way
 from .versions import UNCLEAR, RepeatedCall, Version, Versions, receiver, unwrapped, versions_of

@@ -163,6 +163,10 @@ class ReduceProd(Reduction, name="reduce_prod"):
         return x * 1 if x.dtype.is_complex else x  # 1 · x has other zeros, and NaN beside infinities
 
 
+_max, _min = functools.partial(reduced, np.maximum), functools.partial(reduced, np.minimum)
+_all, _any = functools.partial(reduced, np.logical_and), functools.partial(reduced, np.logical_or)
+
+
 class _Extremum(Reduction):
     """Maximum or minimum: NaN if there is one; ties share the derivative equally."""
 
@@ -194,10 +198,10 @@ class ReduceMax(_Extremum, name="reduce_max"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return reduced(np.maximum, x, axes)
+        return _max(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(functools.partial(reduced, np.maximum), (axes,))
+        return HostCall(_max, (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
@@ -217,10 +221,10 @@ class ReduceMin(_Extremum, name="reduce_min"):
 
     @silent
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return reduced(np.minimum, x, axes)
+        return _min(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(functools.partial(reduced, np.minimum), (axes,))
+        return HostCall(_min, (axes,))
 
     def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)
@@ -255,10 +259,10 @@ class ReduceAll(Reduction, name="reduce_all"):
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return reduced(np.logical_and, x, axes)
+        return _all(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(functools.partial(reduced, np.logical_and), (axes,))
+        return HostCall(_all, (axes,))
 
     def identity(self, dtype: DType) -> float:
         return True
@@ -279,10 +283,10 @@ class ReduceAny(Reduction, name="reduce_any"):
     not_differentiable = NotDifferentiable("the result is a truth value")
 
     def reference(self, x: np.ndarray, *, axes: Ints) -> np.ndarray:
-        return reduced(np.logical_or, x, axes)
+        return _any(x, axes)
 
     def host_call(self, operands: Avals, result: Aval, *, axes: Ints) -> HostCall | None:
-        return HostCall(functools.partial(reduced, np.logical_or), (axes,))
+        return HostCall(_any, (axes,))
 
     def identity(self, dtype: DType) -> float:
         return False

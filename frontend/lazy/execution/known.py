@@ -87,6 +87,10 @@ class Known:
             self.structure, self.is_shared = structure, True
 
 
+#: By the key of a plan, and the name of a device.
+remembered = LruCache(weigh=lambda known: 2_000)
+
+
 def known_of(found: Plan, device: Device) -> Known:
     """What is known of the structure of a plan, on a device."""
     key = found.key()
@@ -98,9 +102,6 @@ def _operands(order: Sequence[Node]) -> list[Buffer]:
     """The values that nodes read."""
     leaves = dict.fromkeys(ref for node in order for ref in node.inputs)
     return [node.values[i] for node, i in leaves if node.values is not None]
-
-
-remembered = LruCache(weigh=lambda known: 2_000)
 
 
 def ends(order: Sequence[Node]) -> Iterator[int]:
