@@ -135,11 +135,12 @@ class CudaProgram:
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
-        if self._list is None and self._is_known:
-            self._list = LaunchList(self.steps(len(arguments), len(results)))
         if self._list is None:
-            self._run_by_values(arguments, results, arena)
-            return
+            steps = self.steps(len(arguments), len(results))
+            if steps is None:
+                self._run_by_values(arguments, results, arena)
+                return
+            self._list = LaunchList(steps)
         buffers = (*arguments, *results, *([arena] if arena else []))
         addresses = array("Q", [b.home.address for b in buffers])
         if not self._is_graph:
@@ -268,7 +269,7 @@ class _LibraryStep:
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         graph.add_captured(lambda stream: self._plan.run(addresses, stream))
 
-    def words(self) -> list[int] | None:
+    def words(self) -> Sequence[int] | None:
         """See `launches.Step`."""
         return self._plan.words()
 

@@ -28,7 +28,17 @@ class Place(NamedTuple):
 
 
 class Step(Protocol):
-    """A kernel, or what a library does."""
+    """A kernel, or what a library does.
+
+    Attributes:
+        is_alone: whether it cannot be part of a graph.
+    """
+
+    is_alone: bool
+
+    def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
+        """Put it into a graph; `addresses`: of its buffers."""
+        ...
 
     def words(self) -> Sequence[int] | None:
         """What a table has of it before its places (see `launches.c`), which holds as long as the step lives; empty
