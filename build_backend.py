@@ -65,6 +65,7 @@ def link() -> str:
 NATIVE = {
     "_core": os.path.join("frontend", "lazy", "native"),
     "_counted": os.path.join("backends", "counted.c"),
+    "_launches": os.path.join("backends", "cuda", "launches.c"),
     "_entry": os.path.join("backends", "cpu", "entry.c"),
     "_team": os.path.join("backends", "cpu", "team.c"),
 }

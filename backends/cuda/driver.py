@@ -34,12 +34,22 @@ def call(name: str, *arguments: object) -> None:
         OutOfMemoryError: the GPU has no more. DeviceError: the driver's name of another error.
     """
     code = getattr(driver_library(), name)(*arguments)
-    if code == OUT_OF_MEMORY:
-        raise OutOfMemoryError(f"{name}: the GPU has no more memory")
     if code:
-        text = ctypes.c_char_p()
-        driver_library().cuGetErrorString(code, ctypes.byref(text))
-        raise DeviceError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+        raise error(name, code)
+
+
+def error(name: str, code: int) -> Exception:
+    """What `call` raises for a function that returned a code."""
+    if code == OUT_OF_MEMORY:
+        return OutOfMemoryError(f"{name}: the GPU has no more memory")
+    text = ctypes.c_char_p()
+    driver_library().cuGetErrorString(code, ctypes.byref(text))
+    return DeviceError(f"{name}: {(text.value or b'unknown error').decode()} ({code})")
+
+
+def address(name: str) -> int:
+    """Where a function of the driver lies. Raises DeviceError where there is no driver."""
+    return ctypes.cast(getattr(driver_library(), name), ctypes.c_void_p).value or 0
 
 
 @functools.cache
@@ -345,7 +355,8 @@ class Module:
         call("cuModuleLoadData", ctypes.byref(self._handle), cubin)
         self._functions: dict[str, ctypes.c_void_p] = {}
 
-    def _function(self, name: str) -> ctypes.c_void_p:
+    def function(self, name: str) -> ctypes.c_void_p:
+        """The driver's handle of a kernel, which lives as long as the module."""
         found = self._functions.get(name)
         if found is None:
             found = ctypes.c_void_p()
@@ -355,7 +366,7 @@ class Module:
 
     def node(self, graph: Graph, entry: str, addresses: Sequence[int], threadgroups: Size, threads: Size) -> None:
         """Adds a launch to a graph, after its last one."""
-        graph.add(self._function(entry), addresses, threadgroups, threads)
+        graph.add(self.function(entry), addresses, threadgroups, threads)
 
     def launch(
         self,
@@ -381,7 +392,7 @@ class Module:
         values = (ctypes.c_uint64 * max(len(addresses) + len(offsets), 1))(*addresses, *offsets)
         start = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * len(values))(*range(start, start + 8 * len(values), 8))
-        call("cuLaunchKernel", self._function(entry), *threadgroups, *threads, shared, None, pointers, None)
+        call("cuLaunchKernel", self.function(entry), *threadgroups, *threads, shared, None, pointers, None)
 
     def dispatch(self, entry: str, addresses: Sequence[int], grid: Size, threads: Size) -> None:
         """Starts a kernel that was made for it (`cuda_source`) over `grid` threads, without waiting: the last
@@ -391,7 +402,7 @@ class Module:
             values: list[Any] = [ctypes.c_uint64(address) for address in addresses]
             values += [(ctypes.c_uint32 * 3)(*numbers) for numbers in (first, threads, grid)]
             pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-            call("cuLaunchKernel", self._function(entry), *groups, *own, 0, None, pointers, None)
+            call("cuLaunchKernel", self.function(entry), *groups, *own, 0, None, pointers, None)
 
     def unload(self) -> None:
         """Drops the code; the module must not be used after."""

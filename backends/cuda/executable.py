@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..gpu.program import DeviceSegment
 from ..gpu.steps import Where, known_launches, walk
 from . import driver, installed
 from .compiler import cubins
+from .launches import KERNEL, LaunchList, Place, Placed
 from .memory import MEMORY, memory_at
 from .source import cuda_source, cuda_sources
 
@@ -127,12 +129,52 @@ class CudaProgram:
         self._is_known = launches is not None and launches <= MOST_LAUNCHES
         calls = any(kernel.library is not None for kernel in manifest.kernels)
         self._is_graph = not own and self._is_known and (launches or 0) >= (1 if calls else LEAST_LAUNCHES)
-        #: kernels with the places of their buffers, once they have been walked, where no value decides about them
-        self._walked: list[tuple[_Kernel | _LibraryStep, list[Where]]] | None = None
-        self._seen: OrderedDict[tuple[int, ...], list[Callable[[], None]] | None] = OrderedDict()
+        self._steps: list[Placed] | None = None  #: kernels with the places of their buffers, once they were asked for
+        self._list: LaunchList | None = None  #: the same, to be handed over at once
+        self._seen: OrderedDict[bytes, list[Callable[[], None]] | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
+        if self._list is None:
+            steps = self.steps(len(arguments), len(results))
+            if steps is None:
+                self._run_by_values(arguments, results, arena)
+                return
+            self._list = LaunchList(steps)
+        buffers = (*arguments, *results, *([arena] if arena else []))
+        addresses = array("Q", [b.home.address for b in buffers])
+        if not self._is_graph:
+            self._list.run(addresses)
+            return
+        key = addresses.tobytes()
+        with _guard:
+            is_repeated = key in self._seen
+            parts = self._seen.pop(key, None)
+        if is_repeated and parts is None:
+            parts = self._graphs_of(addresses)
+        if parts is not None:
+            for launch in parts:
+                launch()
+        else:
+            self._list.run(addresses)
+        with _guard:
+            self._seen[key] = parts
+            self._drop_oldest()
+
+    def steps(self, arguments: int, results: int) -> list[Placed] | None:
+        """What runs, in order; None where values decide about that. Buffers are numbered: arguments, so many, then
+        results and the arena."""
+        if not self._is_known:
+            return None
+        if self._steps is None:
+            first = {"argument": 0, "result": arguments, "arena": arguments + results}
+            self._steps = [
+                (self._kernels[launch.entry], [Place(first[kind] + n, offset) for kind, n, offset in places])
+                for launch, places in walk(self._manifest, _no_value)
+            ]
+        return self._steps
+
+    def _run_by_values(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         tables: _Tables = {"argument": arguments, "result": results, "arena": [arena] if arena else []}
         bases = {kind: [b.home.address for b in table] for kind, table in tables.items()}
 
@@ -141,59 +183,37 @@ class CudaProgram:
             number: int = tables[kind][index].home.handle.number(offset, nbytes)
             return number
 
-        def every() -> Iterator[tuple[_Kernel | _LibraryStep, list[int]]]:
-            walked: Iterable[tuple[_Kernel | _LibraryStep, list[Where]]] | None = self._walked
-            if walked is None:
-                walked = ((self._kernels[launch.entry], places) for launch, places in walk(self._manifest, read))
-                if self._is_known:
-                    walked = self._walked = list(walked)
-            for kernel, places in walked:
-                yield kernel, [bases[kind][n] + offset for kind, n, offset in places]
-
-        if not self._is_graph:
-            for kernel, addresses in every():
-                kernel.launch(addresses)
-            return
-        key = *bases["argument"], *bases["result"], *bases["arena"]
-        with _guard:
-            is_repeated = key in self._seen
-            parts = self._seen.pop(key, None)
-        if is_repeated and parts is None:
-            parts = self._graphs_of(every())
-        if parts is not None:
-            for launch in parts:
-                launch()
-        else:
-            for kernel, addresses in every():
-                kernel.launch(addresses)
-        with _guard:
-            self._seen[key] = parts
-            self._drop_oldest()
+        for launch, places in walk(self._manifest, read):
+            self._kernels[launch.entry].launch([bases[kind][n] + offset for kind, n, offset in places])
 
     def _drop_oldest(self) -> None:
         while len(self._seen) > MOST_GRAPHS:
             self._seen.popitem(last=False)
 
-    def _graphs_of(
-        self, launches: Iterable[tuple[_Kernel | _LibraryStep, list[int]]]
-    ) -> list[Callable[[], None]] | None:
+    def _graphs_of(self, addresses: Sequence[int]) -> list[Callable[[], None]] | None:
         """Launches as graphs, and what stands between them by itself; None where the driver makes none, as one
         without memory for it: then not again."""
+        assert self._steps is not None
+        launches = [(step, [addresses[n] + offset for n, offset in places]) for step, places in self._steps]
         parts: list[Callable[[], None]] = []
         try:
             for alone, group in itertools.groupby(launches, key=lambda launch: launch[0].is_alone):
                 if alone:
-                    parts += [functools.partial(kernel.launch, addresses) for kernel, addresses in group]
+                    parts += [functools.partial(step.launch, given) for step, given in group]
                     continue
                 graph = driver.Graph()
-                for kernel, addresses in group:
-                    kernel.add_to(graph, addresses)
+                for step, given in group:
+                    step.add_to(graph, given)
                 graph.finish()
                 parts.append(graph.launch)
         except (DeviceError, OutOfMemoryError):
             self._is_graph = False
             return None
         return parts
+
+
+def _no_value(where: Where, nbytes: int) -> int:
+    raise AssertionError("no value decides about the launches of this program")
 
 
 class _Kernel:
@@ -215,6 +235,20 @@ class _Kernel:
         if 0 not in info.threadgroups:
             self.module.node(graph, info.entry, addresses, info.threadgroups, info.threads)
 
+    def words(self) -> list[int] | None:
+        """See `launches.Step`."""
+        info = self.info
+        if info.own is not None:
+            return None
+        if 0 in info.threadgroups:
+            return []
+        function = self.module.function(info.entry).value or 0
+        return [KERNEL, function, *info.threadgroups, *info.threads, len(info.buffers)]
+
+    def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
+        return given
+
     def launch(self, addresses: Sequence[int]) -> None:
         info, own = self.info, self.info.own
         if own is None:
@@ -235,6 +269,14 @@ class _LibraryStep:
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         graph.add_captured(lambda stream: self._plan.run(addresses, stream))
 
+    def words(self) -> Sequence[int] | None:
+        """See `launches.Step`."""
+        return self._plan.words()
+
+    def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
+        return self._plan.places(given)
+
     def launch(self, addresses: Sequence[int]) -> None:
         self._plan.run(addresses)
         if isinstance(self._step, LibraryCall) and self._plan.failed(addresses):
@@ -248,9 +290,9 @@ def _run_on_host(call: LibraryCall, addresses: Sequence[int]) -> None:
         LibraryError: the operands have no such result.
     """
     operands, places = [], iter(addresses)
-    for array, address in zip(call.operands, places):
-        staged = Buffer.empty(array.aval)
-        memory_at(address, array.aval.nbytes).read(staged.address)
+    for given, address in zip(call.operands, places):
+        staged = Buffer.empty(given.aval)
+        memory_at(address, given.aval.nbytes).read(staged.address)
         operands.append(staged.array)
     found = run_op(get(call.op), operands, dict(call.attributes), call.line)
     for i, (x, address) in enumerate(zip(found, places)):

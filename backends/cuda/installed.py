@@ -19,6 +19,7 @@ from ..gpu.library import (
     ScaledAttention,
 )
 from . import collectives, dnn, driver, libraries, products, solvers, transforms
+from .launches import Place
 
 
 class Plan(Protocol):
@@ -45,6 +46,14 @@ class Plan(Protocol):
         Raises:
             DeviceError, OutOfMemoryError: from the library.
         """
+        ...
+
+    def words(self) -> Sequence[int] | None:
+        """See `launches.Step`."""
+        ...
+
+    def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
         ...
 
     def failed(self, addresses: Sequence[int]) -> bool:

@@ -14,6 +14,7 @@ from smelt.ir import locks
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 
 from . import driver
+from .launches import Place
 
 #: Plans that a library remembers.
 MOST_PLANS = 1024
@@ -28,6 +29,14 @@ class Plan:
     def failed(self, addresses: Sequence[int]) -> bool:
         """Whether what was done for these buffers cannot be done."""
         return False
+
+    def words(self) -> Sequence[int] | None:
+        """See `launches.Step`."""
+        return None
+
+    def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
+        return given
 
 
 Step = TypeVar("Step")
@@ -97,11 +106,19 @@ class Library(Generic[Step, Found]):
             OutOfMemoryError: it could not have memory. DeviceError: its name of another error.
         """
         code = self.status(name, *arguments)
-        if code in self.exhausted:
-            raise OutOfMemoryError(f"{name}: the GPU has no more memory")
         if code:
-            text = getattr(self._library, self.describe)(code) if self.describe else None
-            raise DeviceError(f"{name}: {(text or b'error').decode()} ({code})")
+            raise self.error(name, code)
+
+    def error(self, name: str, code: int) -> Exception:
+        """What `call` raises for a function that returned a code."""
+        if code in self.exhausted:
+            return OutOfMemoryError(f"{name}: the GPU has no more memory")
+        text = getattr(self._library, self.describe)(code) if self.describe else None
+        return DeviceError(f"{name}: {(text or b'error').decode()} ({code})")
+
+    def address(self, name: str) -> int:
+        """Where a function of the library lies."""
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
 
     def status(self, name: str, *arguments: object) -> int:
         """Calls the library; what it returns."""

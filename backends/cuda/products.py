@@ -17,6 +17,7 @@ from smelt.ir import locks
 
 from ..gpu.library import Matrix, MatrixProduct, Tensor
 from . import driver, libraries
+from .launches import PRODUCT, Place
 from .libraries import load, opened
 
 #: cudaDataType_t.
@@ -155,8 +156,7 @@ class Plan(libraries.Plan):
         compute = _DOUBLE if dtype == "float64" else _TF32 if product.tf32 else _SINGLE
         scale = dtype if dtype in ("float64", "complex64") else "float32"
         number = ctypes.c_double if scale == "float64" else ctypes.c_float
-        self._alpha = ctypes.byref((number * 2)(product.alpha, 0))
-        self._beta = ctypes.byref((number * 2)(product.addend is not None, 0))
+        self._alpha, self._beta = (number * 2)(product.alpha, 0), (number * 2)(product.addend is not None, 0)
         self._nbytes = ctypes.c_size_t(WORKSPACE_BYTES)
         self._at = [place(matrix) for matrix, _ in found]
         self._bias = None if product.bias is None else place(product.bias)
@@ -169,7 +169,7 @@ class Plan(libraries.Plan):
             self._set(self._operation, _BIAS, ctypes.c_void_p((1 << 20) + self._bias[1]))
         self._layouts = [self._layout(matrix, side) for matrix, side in found]
         best = self._algorithm()
-        self._best, self.has_algorithm = ctypes.byref(best or _Heuristic()), best is not None
+        self._best, self.has_algorithm = best or _Heuristic(), best is not None
 
     def _make(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
@@ -229,9 +229,25 @@ class Plan(libraries.Plan):
     ) -> None:  # fmt: skip
         of_a, of_b, of_c, of_d = self._layouts
         self._library.call(
-            "cublasLtMatmul", self._library.handle, self._operation, self._alpha, a, of_a, b, of_b, self._beta, c, of_c,
-            d, of_d, self._best, self._library.workspace(), self._nbytes, stream,
+            "cublasLtMatmul", self._library.handle, self._operation, ctypes.byref(self._alpha), a, of_a, b, of_b,
+            ctypes.byref(self._beta), c, of_c, d, of_d, ctypes.byref(self._best), self._library.workspace(),
+            self._nbytes, stream,
         )  # fmt: skip
+
+    def words(self) -> list[int] | None:
+        """See `launches.Step`. None where the address of a bias is part of the descriptor."""
+        if self._bias is not None:
+            return None
+        alpha, beta, best = map(ctypes.addressof, (self._alpha, self._beta, self._best))
+        handles = (self._library.handle, self._operation, *self._layouts, self._library.workspace())
+        handle, operation, of_a, of_b, of_c, of_d, workspace = (h.value or 0 for h in handles)
+        return [
+            PRODUCT, handle, operation, alpha, of_a, of_b, beta, of_c, of_d, best, workspace, WORKSPACE_BYTES
+        ]  # fmt: skip
+
+    def places(self, given: Sequence[Place]) -> list[Place]:
+        """See `launches.Step`: those of A, B, C and D."""
+        return [Place(given[buffer].buffer, given[buffer].offset + offset) for buffer, offset in self._at]
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing() or driver.is_forked():

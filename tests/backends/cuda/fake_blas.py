@@ -15,6 +15,10 @@ from .fake_driver import FakeDriver
 from .fake_library import Texts
 
 SUCCESS, INVALID_VALUE, NOT_SUPPORTED = 0, 7, 15
+#: `cublasLtMatmul`.
+MATMUL = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 14, ctypes.c_size_t, ctypes.c_void_p)
+#: cudaDataType_t of double.
+DOUBLE = 1
 #: cudaDataType_t.
 DTYPES = {0: np.float32, 1: np.float64, 2: np.float16, 4: np.complex64, 14: ml_dtypes.bfloat16}
 #: cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t and cublasLtMatmulPreferenceAttributes_t that smelt
@@ -42,6 +46,7 @@ class FakeBlas:
         self.products: list[dict[str, Any]] = []
         self.without: set[int] = set()
         self.fails = self.captured = 0
+        self.cublasLtMatmul = MATMUL(self._matmul)  # as C calls it, too
         self.cublasLtGetStatusString = Texts({INVALID_VALUE: b"an invalid value", NOT_SUPPORTED: b"not supported"})
 
     def _make(self, made: Any, **content: Any) -> int:
@@ -113,26 +118,26 @@ class FakeBlas:
         shape = at["batch"], at["rows"], at["columns"]
         return np.lib.stride_tricks.as_strided(memory, shape, strides)
 
-    def cublasLtMatmul(
-        self, handle: Any, operation: Any, alpha: Any, a: Any, a_layout: Any, b: Any, b_layout: Any, beta: Any, c: Any,
-        c_layout: Any, d: Any, d_layout: Any, algorithm: Any, workspace: Any, nbytes: Any, stream: Any,
-    ) -> int:  # fmt: skip
+    def _matmul(self, *numbers: int | None) -> int:
+        _, operation, alpha, a, of_a, b, of_b, beta, c, of_c, d, of_d, algorithm, workspace, nbytes, stream = (
+            n or 0 for n in numbers
+        )
         if self.fails:
             return self.fails
-        described = dict(self.objects[operation.value])
-        layouts = zip("abcd", (a_layout, b_layout, c_layout, d_layout))
-        described |= {name: dict(self.objects[x.value]) for name, x in layouts}
-        places = [x.value for x in (a, b, c, d)]
-        numbers = alpha._obj[0], beta._obj[0]
-        assumed = self.objects[algorithm._obj.algorithm[0]]
+        described = dict(self.objects[operation])
+        described |= {name: dict(self.objects[x]) for name, x in zip("abcd", (of_a, of_b, of_c, of_d))}
+        places = [a, b, c, d]
+        number: Any = ctypes.c_double if described["scale"] == DOUBLE else ctypes.c_float
+        factors = number.from_address(alpha).value, number.from_address(beta).value
+        assumed = self.objects[ctypes.c_uint64.from_address(algorithm).value]
         if any(place % assumed[f"aligned_{name}"] for name, place in zip("abcd", places)):
             return INVALID_VALUE
-        if nbytes.value < assumed["workspace"] or self.driver._find(workspace.value) is None:
+        if nbytes < assumed["workspace"] or self.driver._find(workspace) is None:
             return INVALID_VALUE
-        if stream is not None:
+        if stream:
             self.captured += 1
-            return self.driver.capture(stream, lambda: self._compute(described, places, *numbers))
-        return self._compute(described, places, *numbers)
+            return self.driver.capture(ctypes.c_void_p(stream), lambda: self._compute(described, places, *factors))
+        return self._compute(described, places, *factors)
 
     def _compute(self, described: dict[str, Any], places: list[int], alpha: float, beta: float) -> int:
         self.products.append(described)

@@ -4,7 +4,7 @@ simulator. It enforces what a GPU does: addresses of the host mean nothing to ke
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from smelt.backends.metal.simulator import Library
 #: Where the fake's memory begins: no address of the host.
 BASE = 1 << 60
 INVALID, OUT_OF_MEMORY, NOT_READY = 1, 2, 600
+#: `cuLaunchKernel`.
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
 
 
 class FakeDriver:
@@ -41,6 +43,7 @@ class FakeDriver:
         self._next = BASE
         self._modules: dict[int, Library] = {}
         self._functions: dict[int, tuple[int, str]] = {}
+        self.cuLaunchKernel = LAUNCH(self._launch)  # as C calls it, too
 
     # What runs
 
@@ -206,15 +209,16 @@ class FakeDriver:
         self._functions[function._obj.value] = module.value or 0, name.decode()
         return 0
 
-    def cuLaunchKernel(
-        self, function: ctypes.c_void_p, gx: int, gy: int, gz: int, tx: int, ty: int, tz: int, shared: int,
-        stream: None, parameters: Sequence[int], extra: None,
+    def _launch(
+        self, function: int, gx: int, gy: int, gz: int, tx: int, ty: int, tz: int, shared: int, stream: None,
+        parameters: int, extra: None,
     ) -> int:  # fmt: skip
-        module, name = self._functions[function.value or 0]
+        module, name = self._functions[function]
         library = self._modules[module]
         bound = {}
         for i, buffer in enumerate(sorted(library.entries[name].buffers(), key=lambda b: b.index)):
-            found = self._find(ctypes.c_uint64.from_address(parameters[i]).value)
+            pointer = ctypes.c_void_p.from_address(parameters + 8 * i).value or 0
+            found = self._find(ctypes.c_uint64.from_address(pointer).value)
             if found is None:
                 return INVALID
             bound[buffer.index] = found
@@ -294,7 +298,7 @@ class FakeDriver:
                 continue
             function, *sizes, addresses = node
             values = [ctypes.c_uint64(a) for a in addresses]
-            pointers = [ctypes.addressof(v) for v in values]
+            pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
             code = self.cuLaunchKernel(ctypes.c_void_p(function), *sizes, None, pointers, None)
             if code:
                 return code
