@@ -8,7 +8,7 @@ for all columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -35,6 +35,35 @@ class DeviceBinding(NamedTuple):
 
     layout: str
     table: np.ndarray
+
+
+class PlannedLaunch(NamedTuple):
+    """A step of what a device runs in one go.
+
+    Attributes:
+        program: what runs.
+        table: of a kernel without sizes, on the device; None: it is a program.
+        read, written: numbers of memories, which are whole blocks of the device's.
+    """
+
+    program: Executable
+    table: Buffer | None
+    read: tuple[int, ...]
+    written: tuple[int, ...]
+
+
+class LaunchSequence(Protocol):
+    """Steps that a device runs in one go.
+
+    Attributes:
+        given: numbers of memories that `run` needs; it has the others for itself.
+    """
+
+    given: tuple[int, ...]
+
+    def run(self, memories: Sequence[Buffer]) -> None:
+        """Run all steps, without waiting. Raises OutOfMemoryError."""
+        ...
 
 
 class StridedKernels(Protocol):
@@ -94,6 +123,20 @@ class StridedKernels(Protocol):
 
     def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         """Run it on the table and the operands, and on memory of the results: whole blocks of the device's."""
+        ...
+
+    def joins(self, program: Executable) -> bool:
+        """Whether a program that is ready to run may be a step of a `sequence`."""
+        ...
+
+    def sequence(
+        self, launches: Sequence[PlannedLaunch], nbytes: Sequence[int], given: Collection[int]
+    ) -> LaunchSequence:  # fmt: skip
+        """Programs that join, one after the other.
+
+        Args:
+            launches: in order. nbytes: of each memory. given: numbers of memories that somebody else has, too.
+        """
         ...
 
 

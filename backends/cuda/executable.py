@@ -118,10 +118,10 @@ class CudaProgram:
         threads = _threads_of(manifest)
         modules = code(text, threads) if threads else {}
         self._manifest = manifest
-        self._kernels: dict[str, _Kernel | _LibraryStep] = {}
+        self._kernels: dict[str, _Kernel | LibraryLaunch] = {}
         for kernel in manifest.kernels:
             if kernel.library is not None:
-                self._kernels[kernel.entry] = _LibraryStep(kernel.library)
+                self._kernels[kernel.entry] = LibraryLaunch(kernel.library)
                 continue
             found = modules[kernel.entry] if kernel.entry not in own else _own_code(kernel)
             self._kernels[kernel.entry] = _Kernel(kernel, found)
@@ -259,7 +259,7 @@ class _Kernel:
         self.module.dispatch(own.function, [bound[i] for i in sorted(bound)], own.grid, info.threads)
 
 
-class _LibraryStep:
+class LibraryLaunch:
     """What a library does."""
 
     def __init__(self, step: LibraryStep):

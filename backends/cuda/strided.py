@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -20,28 +20,11 @@ from ..gpu.launches import ALIGNMENT
 from ..gpu.library import Matrix, MatrixProduct
 from ..gpu.program import DeviceSegment
 from ..gpu.strided import Kernels
-from ..strided import StridedKernels
+from ..strided import PlannedLaunch, StridedKernels
 from . import installed
 from .executable import compile_ahead
 from .memory import MEMORY, part_of
-
-
-class LibraryProduct(Executable):
-    """A product that the library makes of parts of its arguments.
-
-    Args:
-        arguments: the types of all of their memory.
-        dtype: of the result.
-    """
-
-    def __init__(self, step: MatrixProduct, arguments: Sequence[Aval], dtype: DType):
-        super().__init__(list(arguments), [Aval((step.batch, step.rows, step.columns), dtype)])
-        self._plan = installed.plan(step)
-
-    def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        found = MEMORY.empty(self.results[0])
-        self._plan.run([MEMORY.adopt(b).home.address for b in (*inputs, found)])
-        return [found]
+from .sequences import LaunchSequence, LibraryProduct, steps_of
 
 
 class _CudaKernels(Kernels):
@@ -73,6 +56,14 @@ class _CudaKernels(Kernels):
         if len(missing) > 1:
             compile_ahead([s for k in missing for s in k.program.segments if isinstance(s, DeviceSegment)])
         super().prepare(kernels)
+
+    def joins(self, program: Executable) -> bool:
+        return steps_of(program) is not None
+
+    def sequence(
+        self, launches: Sequence[PlannedLaunch], nbytes: Sequence[int], given: Collection[int]
+    ) -> LaunchSequence:  # fmt: skip
+        return LaunchSequence(launches, nbytes, given)
 
 
 KERNELS: StridedKernels = _CudaKernels("complex128")

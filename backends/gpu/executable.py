@@ -84,7 +84,8 @@ class GpuExecutable(Executable):
                 ]
 
     @property
-    def _segments(self) -> list[Any]:
+    def parts(self) -> list[Any]:
+        """What `load` returned for each text, and what stands between them, in order."""
         if self._loaded is None:
             self.prepare()
         assert self._loaded is not None
@@ -100,13 +101,13 @@ class GpuExecutable(Executable):
         results = results_of(memory, self.results, arguments, self._aliases)
         nbytes = self.program.arena_bytes
         arena = memory.empty(Aval((nbytes,), dtypes.uint8)) if nbytes else None
-        for segment in self._segments:
+        for segment in self.parts:
             segment.run(arguments, results, arena)
         return results
 
     def launch(self, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         """Run a kernel without sizes on memory of the device, which may be larger than the types say."""
-        for segment in self._segments:
+        for segment in self.parts:
             segment.run(arguments, results, None)
 
     @property

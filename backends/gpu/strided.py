@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from smelt.ir.strided_layout import StridedLayout
 from ..buffer import Buffer
 from ..executable import Executable
 from ..memory import Memory
-from ..strided import DeviceBinding, Laid, StridedKernels, collapsed
+from ..strided import DeviceBinding, Laid, LaunchSequence, PlannedLaunch, StridedKernels, collapsed
 from ..strided_rows import Placed, RowBuilder, Stages
 from .describe import cleanup, describe
 from .devices import METAL, Gpu
@@ -108,6 +108,14 @@ class Kernels:
     def launch(self, kernel: Executable, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
         assert isinstance(kernel, GpuExecutable)
         kernel.launch(arguments, results)
+
+    def joins(self, program: Executable) -> bool:
+        return False
+
+    def sequence(
+        self, launches: Sequence[PlannedLaunch], nbytes: Sequence[int], given: Collection[int]
+    ) -> LaunchSequence:  # fmt: skip
+        raise NotImplementedError  # nothing joins
 
 
 METAL_KERNELS: StridedKernels = Kernels("float64", "complex128")

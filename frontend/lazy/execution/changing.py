@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import ClassVar
 
 from smelt.ir import profiling
 from smelt.ir.errors import OutOfMemoryError
@@ -29,8 +30,8 @@ PATIENCE, FIRST = 0.3, 1.0
 READY = 0.1
 #: Processor seconds that a plan of new sizes takes for each op: what takes less on the host stays there.
 OP = 2e-5
-#: The part of what a device needs for a plan that a program would save, and the longest time between two runs that is
-#: taken for the device's, in seconds.
+#: The part of what a device needs for a plan that a program would save, and the longest time from one run to the next
+#: that is taken for the device's, in seconds.
 GAIN, LONGEST = 0.5, 1.0
 
 
@@ -75,13 +76,17 @@ class Timed:
     """A plan, where there is one, and what it has taken.
 
     Attributes:
-        spent: processor seconds of its runs, and a part of the time from one to the next, which the device may have had
-            to do with it. What it took to make it is not among them: most of that are kernels that serve other sizes.
+        spent: processor seconds of its runs, and a part of the time until the next run of any plan, which the device
+            may have had to do with it. What it took to make it is not among them: most of that are kernels that serve
+            other sizes.
+        latest: which of all was run last, and when.
     """
+
+    latest: ClassVar[tuple[Timed, float] | None] = None
 
     def __init__(self, plan: DevicePlan | None, device: Device):
         self._plan, self._device = plan, device
-        self.spent, self._began = 0.0, float("inf")
+        self.spent = 0.0
         self._count: int | None = None
 
     @property
@@ -106,8 +111,10 @@ class Timed:
         """Raises OutOfMemoryError: a program, which plans its memory, may need less."""
         assert self._plan is not None
         start, began = time.thread_time(), time.perf_counter()
-        self.spent += GAIN * min(max(began - self._began, 0.0), LONGEST)
-        self._began = began
+        if Timed.latest is not None:
+            before, when = Timed.latest
+            before.spent += GAIN * min(max(began - when, 0.0), LONGEST)
+        Timed.latest = self, began
         try:
             found = self._plan.run(inputs)
         except OutOfMemoryError:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.backends.strided import Laid
+from smelt.backends.strided import Laid, PlannedLaunch
 from smelt.ir import dtypes, mlir
 from smelt.ir.aval import Aval
 from smelt.ir.builder import new_function
@@ -35,6 +35,7 @@ from smelt.runtime.compile import compile_module
 from ..static_keys import attribute_key
 from .as_groups import WAYS, Product, copy_of, scatter_text
 from .fragments import Fragment, Launch, Placed, Recorder, Table, constants, fragments, key_of
+from .plan_parts import parts_of
 from .strided import Kernel, StridedProgram, StridedStep, kernels
 
 #: Why something is compiled, for `smelt.explain`.
@@ -99,8 +100,9 @@ class DevicePlan:
             found = self._group_kept(step.view, read) if is_group else self._op_kept(step, read)
             frame[step.first : step.first + len(found)] = found
         self._results = [self._whole(frame[i]) for i in grouped.returns]
-        self._make_kernels()
-        self._let_go()
+        lasting = {*range(self._inputs), *self._constants, *(x.memory for x in self._results)}
+        nbytes = [aval.nbytes for aval in self._memories]
+        self._parts = parts_of(self._ready(), self._kernels, nbytes, lasting)
         for fragment in self._fragments:
             fragment.plans += 1
 
@@ -110,24 +112,29 @@ class DevicePlan:
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         """The results of buffers."""
-        launch, memory = self._kernels.launch, self._device.memory
-        executables = self._executables
+        memory = self._device.memory
         held: list[Buffer | None] = [None] * len(self._memories)
         for i, buffer in self._constants.items():
             held[i] = buffer
         held[: len(inputs)] = [memory.adopt(b) for b in inputs]
-        for step, program in zip(self.steps, executables):
-            if step.table is None:
-                taken = [self._buffer(held, i).reshaped(a) for i, a in zip(step.read, program.arguments)]
-                for i, buffer in zip(step.written, program.run(taken)):
-                    held[i] = buffer
+        for part in self._parts:
+            if part.sequence is not None:
+                part.sequence.run([self._buffer(held, i) for i in part.sequence.given])
             else:
-                read, written = ([self._buffer(held, i) for i in numbers] for numbers in (step.read, step.written))
-                assert step.table.buffer is not None
-                launch(program, [step.table.buffer, *read], written)
-            for i in step.dead:
+                self._run_step(part.steps[0], held)
+            for i in part.dead:
                 held[i] = None
         return [self._buffer(held, x.memory).reshaped(x.aval) for x in self._results]
+
+    def _run_step(self, step: PlannedLaunch, held: list[Buffer | None]) -> None:
+        program = step.program
+        if step.table is None:
+            taken = [self._buffer(held, i).reshaped(a) for i, a in zip(step.read, program.arguments)]
+            for i, buffer in zip(step.written, program.run(taken)):
+                held[i] = buffer
+        else:
+            read, written = ([self._buffer(held, i) for i in numbers] for numbers in (step.read, step.written))
+            self._kernels.launch(program, [step.table, *read], written)
 
     def _buffer(self, held: list[Buffer | None], i: int) -> Buffer:
         """A memory, which is made when it is first written, or never where it has no elements."""
@@ -153,22 +160,26 @@ class DevicePlan:
         strides = [0 if n != m else step for n, m, step in zip(x.shape, kept.shape, found.place.strides)]
         return Placed(found.memory, aval.with_shape(x.shape), StridedLayout(0, tuple(strides)))
 
-    def _make_kernels(self) -> None:
-        """Compile and send what is missing, all at once."""
+    def _ready(self) -> list[PlannedLaunch]:
+        """The steps, for which what was missing is compiled and sent, all at once."""
         kernels = {id(step.program): step.program for step in self.steps if isinstance(step.program, Kernel)}
         with explain.because(_REASON):
             for kernel in kernels.values():
                 if kernel.executable is None:
                     kernel.look(True, prepare=False)
-        self._executables: list[Any] = [
+        programs: list[Any] = [
             step.program.executable if isinstance(step.program, Kernel) else step.program for step in self.steps
         ]
-        self._kernels.prepare(list({id(x): x for x in self._executables}.values()))
+        self._kernels.prepare(list({id(x): x for x in programs}.values()))
         tables = {id(step.table): step.table for step in self.steps if step.table is not None}
         unsent = [table for table in tables.values() if table.buffer is None]
         sent = self._kernels.sent([table.numbers for table in unsent]) if unsent else []
         for table, buffer in zip(unsent, sent):
             table.buffer = self._device.memory.adopt(buffer)
+        return [
+            PlannedLaunch(program, None if step.table is None else step.table.buffer, step.read, step.written)
+            for step, program in zip(self.steps, programs)
+        ]
 
     def _kept_constant(self, x: np.ndarray, aval: Aval) -> Buffer:
         """A constant on the device, which plans share if it is small."""
@@ -180,14 +191,6 @@ class DevicePlan:
             return sent()
         found: Buffer = constants.get_or_make((self._device.name, aval, x.tobytes()), sent)
         return found
-
-    def _let_go(self) -> None:
-        lasting = {*range(self._inputs), *self._constants, *(x.memory for x in self._results)}
-        for n in range(len(self.steps) - 1, -1, -1):
-            launch = self.steps[n]
-            dead = tuple({i for i in (*launch.read, *launch.written) if i not in lasting})
-            lasting.update(dead)
-            self.steps[n] = launch._replace(dead=dead)
 
     def _in_order(self, x: Placed, first: Sequence[int]) -> Placed:
         """The same array, whose elements lie in the order of its axes but for those that come first."""

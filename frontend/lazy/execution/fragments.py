@@ -51,14 +51,12 @@ class Launch(NamedTuple):
         program: what runs; a kernel for all sizes may be there only when the plan runs.
         table: of a kernel for all sizes; None: it is a program, which makes its results.
         read, written: numbers of memories.
-        dead: those that nothing needs afterwards.
     """
 
     program: Executable | Kernel
     table: Table | None
     read: tuple[int, ...]
     written: tuple[int, ...]
-    dead: tuple[int, ...] = ()
 
 
 class Fragment:

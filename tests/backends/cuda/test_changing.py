@@ -125,6 +125,22 @@ def test_a_device_that_is_busy_with_a_plan_counts(monkeypatch: pytest.MonkeyPatc
     assert explained.count == before + 1
 
 
+def test_a_device_that_is_busy_with_other_plans_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that come in turn, as those of tokens do: none gets a program for the time that the others took."""
+    weights, now = on_device(numbers(16, 16)), itertools.count(0.0)
+    clocks = SimpleNamespace(perf_counter=lambda: next(now), thread_time=lambda: 0.0)
+    monkeypatch.setattr(changing, "time", clocks)
+    monkeypatch.setattr(changing, "LONGEST", 100.0)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 9.5 * changing.GAIN)
+    for rows in range(2, 12):
+        smelt.eval(layer(smelt.array(numbers(rows, 16)), weights))
+    with smelt.explain() as explained:
+        for _ in range(8):
+            for rows in range(2, 12):
+                smelt.eval(layer(smelt.array(numbers(rows, 16)), weights))
+    assert explained.count == 0
+
+
 def test_what_no_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops, linear algebra with errors that tell a line, and sorts have programs, and the right values."""
     w = numbers(6, 6)

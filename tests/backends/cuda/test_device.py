@@ -53,6 +53,7 @@ def _as_it_is(text: str, threads: Mapping[str, object], most: int) -> dict[str, 
 
 def _forget() -> None:
     """Programs and memory of another driver, in which numbers that are remembered lie, too."""
+    changing.Timed.latest = None
     warming.settle()
     for cache in (
         evaluate.executables, known.remembered, tiers.structures, arrays._scalar_buffers, strided.kernels,
