@@ -28,7 +28,7 @@ from ..gpu.program import DeviceSegment
 from ..gpu.steps import Where, known_launches, walk
 from . import driver, installed
 from .compiler import cubins
-from .launches import KERNEL, LaunchList, Place, Placed
+from .launches import KERNEL, LaunchList, Line, Place, line_of
 from .memory import MEMORY, memory_at
 from .source import cuda_source, cuda_sources
 
@@ -129,22 +129,21 @@ class CudaProgram:
         self._is_known = launches is not None and launches <= MOST_LAUNCHES
         calls = any(kernel.library is not None for kernel in manifest.kernels)
         self._is_graph = not own and self._is_known and (launches or 0) >= (1 if calls else LEAST_LAUNCHES)
-        self._steps: list[Placed] | None = None  #: kernels with the places of their buffers, once they were asked for
+        #: kernels with the places of their buffers, as `lines` numbers them, once they were asked for
+        self._steps: list[tuple[_Kernel | LibraryLaunch, list[Place]]] | None = None
         self._list: LaunchList | None = None  #: the same, to be handed over at once
         self._seen: OrderedDict[bytes, list[Callable[[], None]] | None] = OrderedDict()
 
     def run(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         """Launch everything. Where a loop or a branch asks for a value, what was launched is waited for."""
-        if self._list is None:
-            steps = self.steps(len(arguments), len(results))
-            if steps is None:
-                self._run_by_values(arguments, results, arena)
-                return
-            self._list = LaunchList(steps)
+        if not self._is_known:
+            self._run_by_values(arguments, results, arena)
+            return
+        launches = self._list or self._listed(len(arguments), len(results))
         buffers = (*arguments, *results, *([arena] if arena else []))
         addresses = array("Q", [b.home.address for b in buffers])
         if not self._is_graph:
-            self._list.run(addresses)
+            launches.run(addresses)
             return
         key = addresses.tobytes()
         with _guard:
@@ -156,12 +155,20 @@ class CudaProgram:
             for launch in parts:
                 launch()
         else:
-            self._list.run(addresses)
+            launches.run(addresses)
         with _guard:
             self._seen[key] = parts
             self._drop_oldest()
 
-    def steps(self, arguments: int, results: int) -> list[Placed] | None:
+    def _listed(self, arguments: int, results: int) -> LaunchList:
+        found = LaunchList()
+        buffers = [(i, 0) for i in range(arguments + results + 1)]
+        for line in self.lines(arguments, results) or ():
+            found.append(line, buffers)
+        self._list = found
+        return found
+
+    def lines(self, arguments: int, results: int) -> list[Line] | None:
         """What runs, in order; None where values decide about that. Buffers are numbered: arguments, so many, then
         results and the arena."""
         if not self._is_known:
@@ -169,10 +176,10 @@ class CudaProgram:
         if self._steps is None:
             first = {"argument": 0, "result": arguments, "arena": arguments + results}
             self._steps = [
-                (self._kernels[launch.entry], [Place(first[kind] + n, offset) for kind, n, offset in places])
+                (self._kernels[launch.entry], [(first[kind] + n, offset) for kind, n, offset in places])
                 for launch, places in walk(self._manifest, _no_value)
             ]
-        return self._steps
+        return [line_of(step, places) for step, places in self._steps]
 
     def _run_by_values(self, arguments: Sequence[Buffer], results: Sequence[Buffer], arena: Buffer | None) -> None:
         tables: _Tables = {"argument": arguments, "result": results, "arena": [arena] if arena else []}

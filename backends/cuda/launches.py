@@ -7,9 +7,8 @@ and where SMELT_CORE is ``python``, launches are made one by one.
 from __future__ import annotations
 
 import importlib
-import itertools
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from smelt.ir.settings import settings
@@ -20,11 +19,8 @@ from . import driver
 KERNEL, PRODUCT = 0, 1
 
 
-class Place(NamedTuple):
-    """Where a launch finds a buffer: the number of an address, and an offset in bytes."""
-
-    buffer: int
-    offset: int
+#: Where a launch finds a buffer: the number of an address, and an offset in bytes.
+Place = tuple[int, int]
 
 
 class Step(Protocol):
@@ -54,8 +50,16 @@ class Step(Protocol):
         ...
 
 
-#: A step, and where its buffers are.
-Placed = tuple[Step, Sequence[Place]]
+class Line(NamedTuple):
+    """A step of a program.
+
+    Attributes:
+        words: of it. places: where its buffers lie, by the numbers of the program's; what a table has, if it has words.
+    """
+
+    step: Step
+    words: Sequence[int] | None
+    places: Sequence[Place]
 
 
 def _native() -> Any:
@@ -70,28 +74,34 @@ def _native() -> Any:
 _found = _native()
 
 
+def line_of(step: Step, given: Sequence[Place]) -> Line:
+    """A step on buffers that lie there."""
+    words = None if _found is None else step.words()
+    return Line(step, words, step.places(given) if words else given)
+
+
 class LaunchList:
-    """Steps one after the other. `run` hands them over, without waiting.
+    """Steps one after the other. `run` hands them over, without waiting."""
 
-    Args:
-        steps: in order.
-    """
+    def __init__(self) -> None:
+        self._parts: list[array[int] | Line] = []
 
-    def __init__(self, steps: Iterable[Placed]):
-        self._parts: list[array[int] | list[Placed]] = []
-        self._steps: list[Step] = []  # which live as long as the table
-        lines = ((step, places, None if _found is None else step.words()) for step, places in steps)
-        for is_table, group in itertools.groupby(lines, key=lambda line: line[2] is not None):
-            if not is_table:
-                self._parts.append([(step, places) for step, places, _ in group])
-                continue
-            table = array("Q")
-            for step, places, words in group:
-                if words:
-                    table.extend(words)
-                    table.extend(itertools.chain.from_iterable(step.places(places)))
-                    self._steps.append(step)
-            self._parts.append(table)
+    def append(self, line: Line, buffers: Sequence[Place]) -> None:
+        """Add a step, which has to live as long. `buffers`: where those of its program lie, by the numbers of
+        addresses."""
+        step, words, places = line
+        if words is None:
+            found = [(buffers[i][0], buffers[i][1] + offset) for i, offset in places]
+            self._parts.append(Line(step, None, found))
+        elif words:
+            if not self._parts or isinstance(self._parts[-1], Line):
+                self._parts.append(array("Q"))
+            table: Any = self._parts[-1]
+            table.extend(words)
+            for i, offset in places:
+                number, start = buffers[i]
+                table.append(number)
+                table.append(start + offset)
 
     def run(self, addresses: array[int]) -> None:
         """Hand all over.
@@ -104,15 +114,12 @@ class LaunchList:
         """
         driver.enter()
         for part in self._parts:
-            if isinstance(part, list):
-                for step, places in part:
-                    step.launch([addresses[n] + offset for n, offset in places])
-            elif part:
-                code, is_product = _found.launch(part, addresses, *_functions())
-                if code and is_product:
-                    raise _products().error("cublasLtMatmul", code)
-                if code:
-                    raise driver.error("cuLaunchKernel", code)
+            if isinstance(part, Line):
+                part.step.launch([addresses[n] + offset for n, offset in part.places])
+                continue
+            code, is_product = _found.launch(part, addresses, *_functions())
+            if code:
+                raise _products().error("cublasLtMatmul", code) if is_product else driver.error("cuLaunchKernel", code)
 
 
 def _functions() -> tuple[int, int]:

@@ -247,7 +247,7 @@ class Plan(libraries.Plan):
 
     def places(self, given: Sequence[Place]) -> list[Place]:
         """See `launches.Step`: those of A, B, C and D."""
-        return [Place(given[buffer].buffer, given[buffer].offset + offset) for buffer, offset in self._at]
+        return [(given[buffer][0], given[buffer][1] + offset) for buffer, offset in self._at]
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing() or driver.is_forked():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from array import array
 from collections.abc import Collection, Sequence
 
@@ -16,7 +17,7 @@ from ..gpu.executable import GpuExecutable
 from ..gpu.library import MatrixProduct
 from ..strided import PlannedLaunch
 from .executable import CudaProgram, LibraryLaunch
-from .launches import LaunchList, Place, Placed
+from .launches import LaunchList, Line, line_of
 from .memory import MEMORY
 
 
@@ -41,19 +42,31 @@ class LibraryProduct(Executable):
         return [found]
 
 
-def steps_of(program: Executable) -> Sequence[Placed] | None:
+#: `lines_of` of programs, as long as they live.
+_known: weakref.WeakKeyDictionary[Executable, Sequence[Line] | None] = weakref.WeakKeyDictionary()
+
+
+def lines_of(program: Executable) -> Sequence[Line] | None:
     """What a program launches, on buffers numbered from its arguments over its results to its arena; None where it
-    does something else, or values decide."""
+    does something else, or values decide. The program is ready to run."""
+    try:
+        return _known[program]
+    except KeyError:
+        found = _known[program] = _lines_of(program)
+        return found
+
+
+def _lines_of(program: Executable) -> Sequence[Line] | None:
     if isinstance(program, LibraryProduct):
-        return [(program.step, [Place(i, 0) for i in range(len(program.arguments) + 1)])]
+        return [line_of(program.step, [(i, 0) for i in range(len(program.arguments) + 1)])]
     if not isinstance(program, GpuExecutable) or program.program.aliases:
         return None
-    found: list[Placed] = []
+    found: list[Line] = []
     for part in program.parts:
-        steps = part.steps(len(program.arguments), len(program.results)) if isinstance(part, CudaProgram) else None
-        if steps is None:
+        lines = part.lines(len(program.arguments), len(program.results)) if isinstance(part, CudaProgram) else None
+        if lines is None:
             return None
-        found += steps
+        found += lines
     return found
 
 
@@ -63,29 +76,29 @@ class LaunchSequence:
     def __init__(self, launches: Sequence[PlannedLaunch], nbytes: Sequence[int], given: Collection[int]):
         last = {i: n for n, launch in enumerate(launches) for i in (*launch.read, *launch.written)}
         self.given = tuple([i for i in last if i in given])
-        nowhere, own = Place(len(self.given), 0), len(self.given) + 1  # an address of 0, and the block of memory
-        places = {i: Place(n, 0) for n, i in enumerate(self.given)}
-        arena, steps = Arena(), []
-        for n, launch in enumerate(launches):
-            used = (*launch.read, *launch.written)
+        nowhere, own = len(self.given), len(self.given) + 1  # an address of 0, and the block of memory
+        places = {i: (n, 0) for n, i in enumerate(self.given)}
+        arena, self._list = Arena(), LaunchList()
+        for n, (program, table, *numbers) in enumerate(launches):
+            used = [i for some in numbers for i in some]
             for i in used:
                 if i not in places:
-                    places[i] = Place(own, arena.allocate(nbytes[i]))
-            bound = [places[i] for i in used]
-            if launch.table is not None:
-                bound.insert(0, nowhere._replace(offset=launch.table.home.address))
-            if scratch := launch.program.arena_bytes:
-                bound.append(Place(own, arena.allocate(scratch)))
-                arena.release(bound[-1].offset, scratch)
-            for step, at in steps_of(launch.program) or ():
-                steps.append((step, [Place(bound[i].buffer, bound[i].offset + offset) for i, offset in at]))
+                    places[i] = own, arena.allocate(nbytes[i])
+            bound = [] if table is None else [(nowhere, table.home.address)]
+            bound += [places[i] for i in used]
+            if scratch := program.arena_bytes:
+                offset = arena.allocate(scratch)
+                arena.release(offset, scratch)
+                bound.append((own, offset))
+            for line in lines_of(program) or ():
+                self._list.append(line, bound)
             for i in dict.fromkeys(used):
                 if last[i] == n and i not in given:
-                    arena.release(places[i].offset, nbytes[i])
+                    arena.release(places[i][1], nbytes[i])
         self._own = Aval((arena.end,), dtypes.uint8)
-        self._tables = [launch.table for launch in launches]  # which live as long as their addresses are used
-        self._programs = [launch.program for launch in launches]
-        self._list = LaunchList(steps)
+        # What addresses and steps in the list belong to.
+        self._tables = [launch.table for launch in launches if launch.table is not None]
+        self._programs = list({id(launch.program): launch.program for launch in launches}.values())
 
     def run(self, memories: Sequence[Buffer]) -> None:
         own = MEMORY.empty(self._own)

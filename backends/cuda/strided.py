@@ -24,7 +24,7 @@ from ..strided import PlannedLaunch, StridedKernels
 from . import installed
 from .executable import compile_ahead
 from .memory import MEMORY, part_of
-from .sequences import LaunchSequence, LibraryProduct, steps_of
+from .sequences import LaunchSequence, LibraryProduct, lines_of
 
 
 class _CudaKernels(Kernels):
@@ -58,7 +58,7 @@ class _CudaKernels(Kernels):
         super().prepare(kernels)
 
     def joins(self, program: Executable) -> bool:
-        return steps_of(program) is not None
+        return lines_of(program) is not None
 
     def sequence(
         self, launches: Sequence[PlannedLaunch], nbytes: Sequence[int], given: Collection[int]

@@ -27,6 +27,7 @@ KEPT = {
     "backends/device.py registered": "the devices there are",
     "backends/cuda/executable.py _compiling": "texts that are compiled right now",
     "backends/cuda/executable.py _ahead": "kernels of one plan",
+    "backends/cuda/sequences.py _known": "the programs that live",
     "backends/dlpack.py _lent": "arrays that other libraries have",
     "backends/dlpack.py takers": "the devices there are",
     "backends/store.py _place": "one",

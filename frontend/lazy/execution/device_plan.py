@@ -58,11 +58,11 @@ def can_run(program: OpProgram, device: Device) -> bool:
     strided = device.strided
     if strided is None:
         return False
-    used = {a.dtype for a in program.arguments}
-    for step in program.steps:
-        if not step.op.pure or step.op.kind in ("control", "call", "opaque") or step.op.tells_line:
+    for op in {step.op for step in program.steps}:
+        if not op.pure or op.kind in ("control", "call", "opaque") or op.tells_line:
             return False
-        used.update(r.aval.dtype for r in step.view.results)
+    used = {a.dtype for a in program.arguments}
+    used.update([r.aval.dtype for step in program.steps for r in step.view.results])
     return all(map(strided.takes, used))
 
 
@@ -120,8 +120,8 @@ class DevicePlan:
         for part in self._parts:
             if part.sequence is not None:
                 part.sequence.run([self._buffer(held, i) for i in part.sequence.given])
-            else:
-                self._run_step(part.steps[0], held)
+            elif part.step is not None:
+                self._run_step(part.step, held)
             for i in part.dead:
                 held[i] = None
         return [self._buffer(held, x.memory).reshaped(x.aval) for x in self._results]

@@ -12,11 +12,11 @@ class Part(NamedTuple):
     """What is run at once.
 
     Attributes:
-        steps: in order. sequence: that runs them; None: there is one, which runs by itself.
+        step: None: there are several. sequence: what runs them; None: `step` runs by itself.
         dead: numbers of memories that nothing needs afterwards, without those that a sequence has for itself.
     """
 
-    steps: Sequence[PlannedLaunch]
+    step: PlannedLaunch | None
     sequence: LaunchSequence | None
     dead: tuple[int, ...]
 
@@ -48,7 +48,7 @@ def parts_of(
     given = {i for i in first if first[i] != last[i] or i in lasting or not groups[last[i]][0]}
     return [
         Part(
-            group, kernels.sequence(group, nbytes, given) if is_joined else None,
+            None if is_joined else group[0], kernels.sequence(group, nbytes, given) if is_joined else None,
             tuple([i for i in numbers if i in given and last[i] == n and i not in lasting]),
         )
         for n, ((is_joined, group), numbers) in enumerate(zip(groups, used))

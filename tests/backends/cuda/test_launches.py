@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import driver, launches, products
-from smelt.backends.cuda.launches import KERNEL, PRODUCT, LaunchList, Place
+from smelt.backends.cuda.launches import KERNEL, PRODUCT, LaunchList, Place, line_of
 from smelt.backends.strided import PlannedLaunch
 from smelt.ir.errors import DeviceError, OutOfMemoryError
 from smelt.ir.settings import override
@@ -51,6 +51,13 @@ class Recorded:
         self.launched.append(list(addresses))
 
 
+def listed(steps: Sequence[tuple[Any, Sequence[Place]]]) -> LaunchList:
+    found = LaunchList()
+    for step, places in steps:
+        found.append(line_of(step, places), [(i, 0) for i in range(10)])
+    return found
+
+
 @needs_c
 def test_what_is_no_line_of_a_table_stands_where_it_was(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
@@ -68,11 +75,10 @@ def test_what_is_no_line_of_a_table_stands_where_it_was(fake: FakeDriver, monkey
     nothing = Recorded([])
     alone.launch = lambda addresses: seen.append(list(addresses))  # type: ignore[method-assign]
     steps = [
-        (kernel, [Place(0, 0), Place(1, 16)]), (nothing, [Place(9, 0)]), (alone, [Place(1, 4)]),
-        (kernel, [Place(1, 0), Place(0, 8)]),
+        (kernel, [(0, 0), (1, 16)]), (nothing, [(9, 0)]), (alone, [(1, 4)]),
+        (kernel, [(1, 0), (0, 8)]),
     ]  # fmt: skip
-    found = LaunchList(steps)
-    found.run(array("Q", [1000, 1 << 63]))
+    listed(steps).run(array("Q", [1000, 1 << 63]))
     sizes = [5, 6, 7, 32, 2, 1]
     assert seen == [(41, sizes, [1000, (1 << 63) + 16]), [(1 << 63) + 4], (41, sizes, [1 << 63, 1008])]
 
@@ -89,7 +95,7 @@ def test_an_error_ends_the_list(fake: FakeDriver, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(fake, "cuLaunchKernel", LAUNCH(launch))
     steps = [(Recorded([KERNEL, n, 1, 1, 1, 1, 1, 1, 0]), []) for n in (1, 2, 3)]
     with pytest.raises(kind, match="cuLaunchKernel"):
-        LaunchList(steps).run(array("Q"))
+        listed(steps).run(array("Q"))
     assert seen == [1, 2]
 
 
@@ -175,7 +181,7 @@ def test_memories_that_a_sequence_has_for_itself(monkeypatch: pytest.MonkeyPatch
         step("joins", (4, 0), (5,)), step("joins", (5,), (6,)),
     ]  # fmt: skip
     parts = plan_parts.parts_of(steps, Kernels(), [4] * 7, {0, 6})  # type: ignore[arg-type]
-    assert [len(part.steps) for part in parts] == [2, 1, 3]
+    assert [part.step is None for part in parts] == [True, False, True]
     given = {0, 2, 3, 6}
     assert asked == [(2, given), (3, given)]
     assert [sorted(part.dead) for part in parts] == [[], [2], [3]]
