@@ -135,11 +135,16 @@ class Portable(Protocol):
     """How programs of a device go from process to process.
 
     Attributes:
-        needs_device: whether a compile asks the device itself: then no other process compiles beside this one.
+        needs_device: whether a compile asks the device itself: then a process that compiles beside this one uses it,
+            too, and ends soon.
     """
 
     @property
     def needs_device(self) -> bool: ...
+
+    def has_room(self) -> bool:
+        """Whether another process may use the device, as far as a compile needs it."""
+        ...
 
     def identity(self) -> str | None:
         """All that the machine code of its programs depends on, besides smelt, the bindings and the module: the

@@ -5,8 +5,9 @@ worker is started for the first job, compiles one module after the other, and ha
 in a millisecond or two. Where it has much to do and there are cores enough, another one is started. Nothing here
 waits: `compile_in_background` hands a job over, and `Pending.ready` says whether its program is there.
 
-A worker that dies is started again. Where that happens repeatedly, or where programs of a device have no form as
-bytes, there is no background: `compile_in_background` returns None, and the caller compiles in place.
+A worker that dies is started again. Where that happens repeatedly, where programs of a device have no form as bytes, or
+where their compile asks a device that has no room for another process, there is no background: `compile_in_background`
+returns None, and the caller compiles in place.
 
 What is called while programs run is bound when this is imported (`from json import loads`): tests of programs replace
 functions of Python's library (`mock.patch("json.loads")`), and messages are read whenever something is evaluated.
@@ -131,6 +132,9 @@ class _Worker:
             locks.whole(lambda: self._take(pending))
 
     def _take(self, pending: Pending) -> None:
+        if self.process is not None and not self._jobs and self.process.poll() is not None:  # it had nothing to do
+            _close(self.process)
+            self._forget()
         if self.process is None:
             self._start()
         self._send(pending)
@@ -266,7 +270,9 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 _workers = [_Worker() for _ in range(max(1, min(MOST_WORKERS, processors() // CORES_EACH)))]
 _worker = _workers[0]
-for _each in _workers:
+#: For programs whose compile asks a device.
+_on_device = _Worker()
+for _each in (*_workers, _on_device):
     atexit.register(_each.end)
     if hasattr(os, "register_at_fork"):  # a child process has workers of its own, and lets its parent's see their end
         os.register_at_fork(after_in_child=_each.leave)
@@ -309,8 +315,9 @@ def compile_in_background(text: str, device: Device) -> Pending | None:
 
 def wait_for_all(seconds: float) -> bool:
     """Wait until nothing is being compiled, at most so long; whether anything was."""
-    was_busy, end = any(w.is_busy for w in _workers), time.monotonic() + seconds
-    for worker in _workers:
+    workers = (*_workers, _on_device)
+    was_busy, end = any(w.is_busy for w in workers), time.monotonic() + seconds
+    for worker in workers:
         while worker.is_busy and (left := end - time.monotonic()) > 0:
             worker.wait(left)
             worker.move()
@@ -327,13 +334,14 @@ def submit(recipe: Recipe) -> Pending | None:
         pending._program, pending._over = found, True
         return pending
     portable = recipe.device.portable
-    if portable is None or portable.needs_device:
+    if portable is None or (portable.needs_device and not portable.has_room()):
         return None
-    if any(w.is_given_up for w in _workers) or not sys.executable or getattr(sys, "frozen", False):
+    worker = _on_device if portable.needs_device else _least_busy()
+    if any(w.is_given_up for w in (*_workers, worker)) or not sys.executable or getattr(sys, "frozen", False):
         return None
     pending._job = {
         "text": recipe.text, "located": recipe.located, "device": recipe.device.name, "pipeline": recipe.pipeline,
-        "reader": recipe.reader,
+        "reader": recipe.reader, "prepare": portable.needs_device,
     }  # fmt: skip
-    _least_busy().submit(pending)
+    worker.submit(pending)
     return pending

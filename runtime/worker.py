@@ -29,8 +29,9 @@ from .kept import Recipe
 NICE = 3
 #: How often it looks for its parent where the system cannot tell it.
 WATCH_SECONDS = 2.0
-#: After so long without a job it ends: it takes memory, and another is started in a second.
-IDLE_SECONDS = 300.0
+#: After so long without a job it ends: it takes memory, and another is started in a second. The shorter time is for one
+#: that has asked a device: it takes memory there.
+IDLE_SECONDS, IDLE_ON_DEVICE = 300.0, 1.0
 
 
 class _Parent:
@@ -38,6 +39,7 @@ class _Parent:
 
     def __init__(self, number: int):
         self._number = number
+        self.patience = IDLE_SECONDS  #: see there
         self._handle: int | None = None
         if hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
@@ -52,7 +54,7 @@ class _Parent:
         if select.select([descriptor], [], [], 0)[0]:
             return True
         watched = [descriptor] if self._handle is None else [descriptor, self._handle]
-        end = time.monotonic() + IDLE_SECONDS
+        end = time.monotonic() + self.patience
         while os.getppid() == self._number and (left := end - time.monotonic()) > 0:
             ready = select.select(watched, [], [], min(left, WATCH_SECONDS) if self._handle is None else left)[0]
             if ready:
@@ -74,12 +76,13 @@ def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
 
 
 def _compiled(job: dict[str, Any]) -> tuple[bytes, float]:
-    """A program as bytes, and what processor time it took; nothing where it cannot be made here."""
+    """A program as bytes, and what processor time it took; nothing where it cannot be made here. What is made ready to
+    run has its machine code on disk, too."""
     with override(**job["settings"]):
         device = device_named(job["device"])
         recipe = Recipe(job["text"], device, lambda: job["located"], job["pipeline"], job["reader"])
         module = Lazy(job["reader"]).load()(job["located"])
-        program = compile_anew(module, recipe.device, recipe.pipeline, prepare=False)
+        program = compile_anew(module, recipe.device, recipe.pipeline, prepare=job["prepare"])
         return recipe.keep(program) or b"", program.worked
 
 
@@ -98,6 +101,8 @@ def main() -> None:
             return
         job = json.loads(body)
         start = time.perf_counter()
+        if job["prepare"]:
+            parent.patience = IDLE_ON_DEVICE
         try:
             content, worked = _compiled(job)
         except Exception:  # the caller compiles in place, and sees the error there

@@ -32,6 +32,9 @@ class CpuPortable:
 
     needs_device = False
 
+    def has_room(self) -> bool:
+        return True
+
     def identity(self) -> str | None:
         if not objects.supported():
             return None

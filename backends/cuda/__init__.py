@@ -37,7 +37,7 @@ CUDA = register(
         languages={"msl": Lazy("smelt.backends.cuda.executable:launch")},
         strided=Lazy("smelt.backends.cuda.strided:KERNELS"),
         portable=Lazy("smelt.backends.cuda.executable:PORTABLE"),
-        warm=Lazy("smelt.backends.cuda.driver:warm"),
+        warm=Lazy("smelt.backends.cuda.libraries:warm"),
         missing=_missing(),
         details=Lazy("smelt.backends.cuda.executable:details"),
     )

@@ -38,6 +38,8 @@ _Tables = Mapping[str, Sequence[Any]]
 #: Launches of a program that become a graph: fewer are as quick one by one, if no library is called for one, which
 #: takes longer; more take too much memory.
 LEAST_LAUNCHES, MOST_LAUNCHES = 4, 8192
+#: Bytes of the GPU that must be free for another process to compile: its context and its libraries take a third.
+ROOM = 2 << 30
 #: Graphs that a program keeps: as many as there are sets of arrays between which a loop changes over.
 MOST_GRAPHS = 8
 
@@ -348,8 +350,14 @@ class CudaExecutable(GpuExecutable):
         return CudaProgram(text, manifest)
 
 
-#: Which products a library takes is asked on the GPU: a process beside this one would hold memory there.
-PORTABLE = GpuPortable(CudaExecutable, installed.identity, needs_device=True)
+def _has_room() -> bool:
+    """Whether another process may ask the GPU which products a library takes: it holds memory there meanwhile, and
+    takes the first GPU."""
+    free, _ = driver.memory_info()
+    return driver.ordinal() == 0 and free > ROOM
+
+
+PORTABLE = GpuPortable(CudaExecutable, installed.identity, _has_room)
 
 
 def launch(

@@ -58,6 +58,14 @@ def load(name: str) -> ctypes.CDLL | None:
     return None
 
 
+def warm() -> None:
+    """Makes the GPU's context, and loads what the first kernels and products wait for: hundreds of megabytes. See
+    `driver.warm`."""
+    driver.warm()
+    for name in ("nvrtc", "cublasLt"):
+        load(name)
+
+
 def _files(name: str) -> list[str]:
     """Where a library may be, beside where the system looks for it."""
     pattern = f"lib{name}.so.*"

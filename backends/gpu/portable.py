@@ -31,13 +31,18 @@ class GpuPortable:
     Args:
         kind: what runs its programs.
         libraries: says what may make steps of them, and on which GPU.
-        needs_device: whether that is asked on the device.
+        has_room: says whether another process may ask that on the device; None: nobody asks there.
     """
 
     def __init__(
-        self, kind: type[GpuExecutable], libraries: Callable[[], str] = lambda: "", needs_device: bool = False
-    ):
-        self._kind, self._libraries, self.needs_device = kind, libraries, needs_device
+        self, kind: type[GpuExecutable], libraries: Callable[[], str] = lambda: "",
+        has_room: Callable[[], bool] | None = None,
+    ):  # fmt: skip
+        self._kind, self._libraries = kind, libraries
+        self.needs_device, self._has_room = has_room is not None, has_room
+
+    def has_room(self) -> bool:
+        return self._has_room is None or self._has_room()
 
     def identity(self) -> str | None:
         # Where code of the CPU has no form as bytes, programs without such code have one.

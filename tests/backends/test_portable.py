@@ -123,10 +123,27 @@ def test_another_process_compiles() -> None:
     np.testing.assert_allclose(found.array, np.linalg.cholesky(4 * x @ x.T + 4 * np.eye(4)) + np.sin(x), 1e-4, 1e-5)
 
 
-def test_where_a_compile_asks_the_device_no_other_process_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = smelt.make_ir(lambda x: x * 2)(smelt.array(numbers(3)))
+@pytest.mark.usefixtures("no_worker")
+def test_where_a_compile_asks_the_device_another_process_does_so_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the device has room for it; and it makes the program ready to run, for what that takes is on disk then."""
+    x = numbers(3)
     monkeypatch.setattr(PORTABLE, "needs_device", True)
-    assert compile_in_background(graph, metal_sim) is None
+    monkeypatch.setattr(PORTABLE, "_has_room", lambda: False)
+    assert compile_in_background(smelt.make_ir(lambda x: x * 2)(smelt.array(x)), metal_sim) is None
+    monkeypatch.setattr(PORTABLE, "_has_room", lambda: True)
+    worker = background._on_device
+    for factor in (2, 3):  # the second one by another process: the first has ended
+        graph = smelt.make_ir(lambda x, factor=factor: x * factor)(smelt.array(x))
+        pending = compile_in_background(graph, metal_sim)
+        assert pending is not None and pending.wait(60) and background._worker.process is None
+        program = pending.program()
+        assert program is not None and program.loaded
+        (found,) = program.run([Buffer.of(x, program.arguments[0])])
+        np.testing.assert_array_equal(found.array, x * factor)
+        assert worker.process is not None
+        worker.process.wait(60)
+    assert worker.starts == 2 and not worker.deaths
+    worker.leave()
 
 
 def program_of(name: str, device: Device = metal_sim) -> Executable:

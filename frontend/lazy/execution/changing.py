@@ -3,25 +3,28 @@
 What is small runs op by op on the host, as everything does that is met for the first time (`tiers`). It moves to the
 device when it reads much that lies there, or when graphs with the same ops have taken longer on the host than kernels
 take to compile. There it runs by a plan (`device_plan`), whose kernels serve all sizes, until what that has taken comes
-to what a program for its sizes takes to compile.
+to what a program for its sizes takes to compile; and until another process has compiled that, if one can.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from smelt.ir import profiling
 from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
-from smelt.runtime import Buffer, Device, LruCache, warming
+from smelt.runtime import Buffer, Device, Executable, LruCache, warming
 from smelt.runtime.compile import is_loaded
 
 from ..graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from . import device_plan, direct, tiers
 from .device_plan import DevicePlan
+
+if TYPE_CHECKING:
+    from smelt.runtime.background import Pending
 
 #: Processor seconds on the host after which graphs with the same ops run on the device: what it takes to compile the
 #: kernels of a plan, several at once; and before any was, to load the compiler besides.
@@ -88,6 +91,8 @@ class Timed:
         self._plan, self._device = plan, device
         self.spent = 0.0
         self._count: int | None = None
+        self._pending: Pending | None = None
+        self._is_asked = False
 
     @property
     def nbytes(self) -> int:
@@ -107,18 +112,32 @@ class Timed:
             self._count = count()
         return self.spent < seconds(self._count, device)
 
+    def waits(self, begin: Callable[[], Pending | None]) -> bool:
+        """Whether it goes on although it has, because the program is not there yet. `begin` has that compiled by
+        another process, if that can be."""
+        if self._plan is not None and not self._is_asked:
+            self._is_asked, self._pending = True, begin()
+        return self._plan is not None and self._pending is not None and not self._pending.ready()
+
+    @property
+    def successor(self) -> Executable | None:
+        """What another process has compiled, once nothing waits any more."""
+        return None if self._pending is None else self._pending.program()
+
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
-        """Raises OutOfMemoryError: a program, which plans its memory, may need less."""
-        assert self._plan is not None
+        """Raises OutOfMemoryError, and is over: a program, which plans its memory, may need less."""
+        plan = self._plan
+        if plan is None:
+            raise OutOfMemoryError("there was no memory for the plan")
         start, began = time.thread_time(), time.perf_counter()
         if Timed.latest is not None:
             before, when = Timed.latest
             before.spent += GAIN * min(max(began - when, 0.0), LONGEST)
         Timed.latest = self, began
         try:
-            found = self._plan.run(inputs)
+            found = plan.run(inputs)
         except OutOfMemoryError:
-            self.spent = float("inf")
+            self._plan = None
             raise
         self.spent += time.thread_time() - start
         return found

@@ -16,7 +16,7 @@ from smelt.ir.errors import OutOfMemoryError
 from smelt.ir.op import registry
 from smelt.ir.settings import override
 from smelt.lazy.arrays import emit
-from smelt.lazy.execution import changing, device_plan, fragments, tiers
+from smelt.lazy.execution import changing, device_plan, fragments, programs, subgraphs, tiers
 
 from .fake_blas import FakeBlas
 from .fake_driver import FakeDriver
@@ -106,6 +106,55 @@ def test_sizes_that_stay_get_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
             x = numbers(4, 16)
             np.testing.assert_allclose(np.array(layer(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
     assert explained.count == 1
+
+
+class Compiling:
+    """A program that another process compiles. `found`: it, None where that could not."""
+
+    def __init__(self, found: Any):
+        self.found, self.is_ready = found, False
+
+    def ready(self) -> bool:
+        return self.is_ready
+
+    def program(self) -> Any:
+        return self.found if self.is_ready else None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_plan_goes_on_until_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    """What that gives is what runs then; where it gives nothing, the program is compiled in place."""
+    w, begun = numbers(16, 16), []
+    weights = on_device(w)
+
+    def begin(inputs: Any, body: Any, outputs: Any, device: Any) -> Compiling:
+        begun.append(Compiling(None if fails else programs.program_of(inputs, body, outputs, device)))
+        return begun[-1]
+
+    def function(x: Any, w: Any) -> Any:
+        found = layer(x, w)  # of what comes of it there is no program on disk
+        return smelt.square(found) if fails else smelt.abs(found)
+
+    for rows in (3, 4):
+        smelt.eval(function(smelt.array(numbers(rows, 16)), weights))
+    monkeypatch.setattr(subgraphs, "program_in_background", begin)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 1e-9)
+
+    def run() -> int:
+        x = numbers(4, 16)
+        with smelt.explain() as explained:
+            found = function(smelt.array(x), weights)
+            np.testing.assert_allclose(np.array(found), (np.square if fails else np.abs)(expected(x, w)), 1e-5, 1e-6)
+        return explained.count
+
+    run()
+    (pending,) = begun
+    assert run() == run() == 0
+    pending.is_ready = True
+    assert run() == fails
+    assert run() == 0 and len(begun) == 1
+    kept = [program for program, _ in subgraphs.executables._entries.values()]
+    assert (pending.found in kept) != fails
 
 
 def test_a_device_that_is_busy_with_a_plan_counts(monkeypatch: pytest.MonkeyPatch) -> None:

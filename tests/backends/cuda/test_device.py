@@ -41,6 +41,7 @@ def gpu() -> Iterator[FakeDriver]:
         patch.setattr(executable, "cubins", lambda sources, architecture: [source.encode() for source in sources])
         for module in installed.MODULES.values():
             patch.setattr(module, "load", lambda name: None)
+        patch.setattr(executable.PORTABLE, "_has_room", lambda: False)  # another process has no such driver
         patch.setitem(devices, "cuda", registered["cuda"])
         _forget()
         yield found

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cuda import driver
+from smelt.backends.cuda import driver, libraries
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
@@ -131,6 +131,8 @@ def test_the_driver_is_ready_before_a_graph_moves(fake: FakeDriver, monkeypatch:
     monkeypatch.setattr(changing, "FIRST", float("inf"))
     monkeypatch.setattr(changing, "READY", float("inf"))
     monkeypatch.setattr(changing, "OP", 0.0)
+    loaded: list[str] = []
+    monkeypatch.setattr(libraries, "load", loaded.append)
     x, w = numbers(9, 16), numbers(16, 16)
     changing._met.clear()
     smelt.eval(layer(smelt.array(x), smelt.array(w)))
@@ -140,6 +142,7 @@ def test_the_driver_is_ready_before_a_graph_moves(fake: FakeDriver, monkeypatch:
     smelt.eval(layer(smelt.array(x), smelt.array(w)))
     warming.settle()
     assert driver._context.cache_info().currsize and not fake.launches
+    assert loaded == ["nvrtc", "cublasLt"]
     monkeypatch.setattr(driver, "_ordinal", 0)
     driver.choose(1)
     driver.enter()
