@@ -258,6 +258,10 @@ class _Kernel:
         """See `launches.Step`."""
         return given
 
+    def error(self, code: int) -> Exception:
+        """See `launches.Step`."""
+        return driver.error("cuLaunchKernel", code)
+
     def launch(self, addresses: Sequence[int]) -> None:
         info, own = self.info, self.info.own
         if own is None:
@@ -285,6 +289,10 @@ class LibraryLaunch:
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         """See `launches.Step`."""
         return self._plan.places(given)
+
+    def error(self, code: int) -> Exception:
+        """See `launches.Step`."""
+        return self._plan.error(code)
 
     def launch(self, addresses: Sequence[int]) -> None:
         self._plan.run(addresses)

@@ -56,6 +56,10 @@ class Plan(Protocol):
         """See `launches.Step`."""
         ...
 
+    def error(self, code: int) -> Exception:
+        """See `launches.Step`."""
+        ...
+
     def failed(self, addresses: Sequence[int]) -> bool:
         """Whether what was done last for these buffers cannot be done, and the op had better be asked why; waits for
         it, if so. Raises DeviceError: from the driver."""
