@@ -13,7 +13,7 @@ import numpy as np
 
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 from smelt.ir.host_threads import processors
 from smelt.ir.interpreter import run_op
 from smelt.ir.op import get
@@ -258,7 +258,7 @@ class _Kernel:
         """See `launches.Step`."""
         return given
 
-    def error(self, code: int) -> Exception:
+    def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""
         return driver.error("cuLaunchKernel", code)
 
@@ -290,7 +290,7 @@ class LibraryLaunch:
         """See `launches.Step`."""
         return self._plan.places(given)
 
-    def error(self, code: int) -> Exception:
+    def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""
         return self._plan.error(code)
 

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from smelt.ir.errors import SmeltError
 from smelt.ir.settings import settings
 
 from . import driver
@@ -49,7 +50,7 @@ class Step(Protocol):
         """Does it, without waiting; `addresses`: of its buffers."""
         ...
 
-    def error(self, code: int) -> Exception:
+    def error(self, code: int) -> SmeltError:
         """What an error is of its call by a table."""
         ...
 
@@ -125,5 +126,11 @@ class LaunchList:
                 part.step.launch([addresses[n] + offset for n, offset in part.places])
                 continue
             code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
+            if code and is_product:
+                raise _error(self._product, code)
             if code:
-                raise self._product.error(code) if is_product else driver.error("cuLaunchKernel", code)
+                raise driver.error("cuLaunchKernel", code)
+
+
+def _error(step: Step, code: int) -> SmeltError:
+    return step.error(code)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir import locks
+from smelt.ir.errors import SmeltError
 
 from ..gpu.library import Matrix, MatrixProduct, Tensor
 from . import driver, libraries
@@ -250,7 +251,7 @@ class Plan(libraries.Plan):
         """See `launches.Step`: those of A, B, C and D."""
         return [(given[buffer][0], given[buffer][1] + offset) for buffer, offset in self._at]
 
-    def error(self, code: int) -> Exception:
+    def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""
         return self._library.error("cublasLtMatmul", code)
 

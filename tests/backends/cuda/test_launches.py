@@ -14,7 +14,7 @@ import smelt
 from smelt.backends.cuda import driver, launches, products
 from smelt.backends.cuda.launches import KERNEL, PRODUCT, LaunchList, Place, line_of
 from smelt.backends.strided import PlannedLaunch
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 from smelt.ir.settings import override
 from smelt.lazy.execution import fragments, plan_parts, tiers
 
@@ -50,7 +50,7 @@ class Recorded:
     def launch(self, addresses: Sequence[int]) -> None:
         self.launched.append(list(addresses))
 
-    def error(self, code: int) -> Exception:
+    def error(self, code: int) -> SmeltError:
         raise AssertionError
 
 
