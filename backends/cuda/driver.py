@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 from smelt.backends.gpu.manifest import Size
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 
 #: What the driver says where memory has run out, and where what was launched still runs.
 OUT_OF_MEMORY, NOT_READY = 2, 600
@@ -38,7 +38,7 @@ def call(name: str, *arguments: object) -> None:
         raise error(name, code)
 
 
-def error(name: str, code: int) -> Exception:
+def error(name: str, code: int) -> SmeltError:
     """What `call` raises for a function that returned a code."""
     if code == OUT_OF_MEMORY:
         return OutOfMemoryError(f"{name}: the GPU has no more memory")

@@ -13,7 +13,7 @@ import numpy as np
 
 from smelt.ir import dtypes, locks
 from smelt.ir.aval import Aval
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 from smelt.ir.host_threads import processors
 from smelt.ir.interpreter import run_op
 from smelt.ir.op import get
@@ -258,6 +258,10 @@ class _Kernel:
         """See `launches.Step`."""
         return given
 
+    def error(self, code: int) -> SmeltError:
+        """See `launches.Step`."""
+        return driver.error("cuLaunchKernel", code)
+
     def launch(self, addresses: Sequence[int]) -> None:
         info, own = self.info, self.info.own
         if own is None:
@@ -285,6 +289,10 @@ class LibraryLaunch:
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         """See `launches.Step`."""
         return self._plan.places(given)
+
+    def error(self, code: int) -> SmeltError:
+        """See `launches.Step`."""
+        return self._plan.error(code)
 
     def launch(self, addresses: Sequence[int]) -> None:
         self._plan.run(addresses)

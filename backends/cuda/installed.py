@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctypes import c_void_p
 from typing import Any, Protocol
 
-from smelt.ir.errors import DeviceError
+from smelt.ir.errors import DeviceError, SmeltError
 
 from ..gpu.library import (
     AttentionGradient,
@@ -53,6 +53,10 @@ class Plan(Protocol):
         ...
 
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
+        ...
+
+    def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""
         ...
 

@@ -3,14 +3,15 @@
 
    The table has 64-bit numbers. Of a launch of a kernel: KERNEL, the function, three extents of the grid, three of a
    threadgroup, how many buffers, and each one's number among the addresses and its offset in bytes. Of a product:
-   PRODUCT, the arguments of `cublasLtMatmul` but for its four matrices, and these as a buffer's number and offset. */
+   PRODUCT, the address of `cublasLtMatmul`, its arguments but for four matrices, and these as a buffer's number and
+   offset. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 
 enum { KERNEL = 0, PRODUCT = 1 };
-enum { MOST_BUFFERS = 256, OF_KERNEL = 9, OF_PRODUCT = 20 };
+enum { MOST_BUFFERS = 256, OF_KERNEL = 9, OF_PRODUCT = 21 };
 
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                       void **);
@@ -59,25 +60,26 @@ static int launch_kernel(const uint64_t *found, const uint64_t *addresses, Launc
                   (unsigned)found[6], (unsigned)found[7], 0, NULL, parameters, NULL);
 }
 
-static int make_product(const uint64_t *found, const uint64_t *addresses, Product product)
+static int make_product(const uint64_t *found, const uint64_t *addresses)
 {
     void *at[4];
+    Product product = (Product)pointer(found[1]);
     for (int i = 0; i < 4; i++) {
         const uint64_t *place = found + OF_PRODUCT - 8 + 2 * i;
         at[i] = pointer(addresses[place[0]] + place[1]);
     }
-    return product(pointer(found[1]), pointer(found[2]), pointer(found[3]), at[0], pointer(found[4]), at[1],
-                   pointer(found[5]), pointer(found[6]), at[2], pointer(found[7]), at[3], pointer(found[8]),
-                   pointer(found[9]), pointer(found[10]), (size_t)found[11], NULL);
+    return product(pointer(found[2]), pointer(found[3]), pointer(found[4]), at[0], pointer(found[5]), at[1],
+                   pointer(found[6]), pointer(found[7]), at[2], pointer(found[8]), at[3], pointer(found[9]),
+                   pointer(found[10]), pointer(found[11]), (size_t)found[12], NULL);
 }
 
-static int launch_all(Numbers table, Numbers addresses, Launch launch, Product product, uint64_t *failed)
+static int launch_all(Numbers table, Numbers addresses, Launch launch, uint64_t *failed)
 {
     for (Py_ssize_t at = 0; at < table.count; at += length_at(table, at, addresses.count)) {
         const uint64_t *found = table.numbers + at;
         *failed = found[0];
         int code = found[0] == KERNEL ? launch_kernel(found, addresses.numbers, launch)
-                                      : make_product(found, addresses.numbers, product);
+                                      : make_product(found, addresses.numbers);
         if (code)
             return code;
     }
@@ -94,11 +96,11 @@ static int read_numbers(PyObject *from, Py_buffer *view, Numbers *found)
 }
 
 PyDoc_STRVAR(launch_doc,
-"launch(table, addresses, kernel, product)\n--\n\n"
+"launch(table, addresses, kernel)\n--\n\n"
 "Hand launches over, in order, without Python's lock.\n\n"
 "Args:\n"
 "    table, addresses: buffers of 64-bit numbers.\n"
-"    kernel, product: the addresses of `cuLaunchKernel` and `cublasLtMatmul`; 0 for one that no launch needs.\n\n"
+"    kernel: the address of `cuLaunchKernel`.\n\n"
 "Returns:\n"
 "    The first error's code, and whether it is the product's: then nothing came after it.\n\n"
 "Raises:\n"
@@ -107,8 +109,8 @@ PyDoc_STRVAR(launch_doc,
 static PyObject *launch(PyObject *module, PyObject *args)
 {
     PyObject *table_from, *addresses_from;
-    unsigned long long kernel, product;
-    if (!PyArg_ParseTuple(args, "OOKK:launch", &table_from, &addresses_from, &kernel, &product))
+    unsigned long long kernel;
+    if (!PyArg_ParseTuple(args, "OOK:launch", &table_from, &addresses_from, &kernel))
         return NULL;
     Py_buffer table_view, addresses_view;
     Numbers table, addresses;
@@ -121,7 +123,7 @@ static PyObject *launch(PyObject *module, PyObject *args)
     Py_ssize_t at = 0;
     while (at < table.count) {
         Py_ssize_t size = length_at(table, at, addresses.count);
-        if (!size || !(table.numbers[at] == KERNEL ? kernel : product))
+        if (!size || !(table.numbers[at] == KERNEL ? kernel : table.numbers[at + 1]))
             break;
         at += size;
     }
@@ -132,7 +134,7 @@ static PyObject *launch(PyObject *module, PyObject *args)
         uint64_t failed = KERNEL;
         int code;
         Py_BEGIN_ALLOW_THREADS
-        code = launch_all(table, addresses, (Launch)pointer(kernel), (Product)pointer(product), &failed);
+        code = launch_all(table, addresses, (Launch)pointer(kernel), &failed);
         Py_END_ALLOW_THREADS
         found = Py_BuildValue("iO", code, failed == PRODUCT ? Py_True : Py_False);
     }

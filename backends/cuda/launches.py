@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from smelt.ir.errors import SmeltError
 from smelt.ir.settings import settings
 
 from . import driver
@@ -49,6 +50,10 @@ class Step(Protocol):
         """Does it, without waiting; `addresses`: of its buffers."""
         ...
 
+    def error(self, code: int) -> SmeltError:
+        """What an error is of its call by a table."""
+        ...
+
 
 class Line(NamedTuple):
     """A step of a program.
@@ -85,6 +90,7 @@ class LaunchList:
 
     def __init__(self) -> None:
         self._parts: list[array[int] | Line] = []
+        self._product: Any = None  #: the last product
 
     def append(self, line: Line, buffers: Sequence[Place]) -> None:
         """Add a step, which has to live as long. `buffers`: where those of its program lie, by the numbers of
@@ -94,6 +100,8 @@ class LaunchList:
             found = [(buffers[i][0], buffers[i][1] + offset) for i, offset in places]
             self._parts.append(Line(step, None, found))
         elif words:
+            if words[0] == PRODUCT:
+                self._product = step
             if not self._parts or isinstance(self._parts[-1], Line):
                 self._parts.append(array("Q"))
             table: Any = self._parts[-1]
@@ -117,18 +125,12 @@ class LaunchList:
             if isinstance(part, Line):
                 part.step.launch([addresses[n] + offset for n, offset in part.places])
                 continue
-            code, is_product = _found.launch(part, addresses, *_functions())
+            code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
+            if code and is_product:
+                raise _error(self._product, code)
             if code:
-                raise _products().error("cublasLtMatmul", code) if is_product else driver.error("cuLaunchKernel", code)
+                raise driver.error("cuLaunchKernel", code)
 
 
-def _functions() -> tuple[int, int]:
-    """The addresses of what launches a kernel, and of what makes a product."""
-    library = _products()
-    return driver.address("cuLaunchKernel"), 0 if library is None else library.address("cublasLtMatmul")
-
-
-def _products() -> Any:
-    from .products import library
-
-    return library()
+def _error(step: Step, code: int) -> SmeltError:
+    return step.error(code)

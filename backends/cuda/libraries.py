@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from smelt.ir import locks
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 
 from . import driver
 from .launches import Place
@@ -37,6 +37,10 @@ class Plan:
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         """See `launches.Step`."""
         return given
+
+    def error(self, code: int) -> SmeltError:
+        """See `launches.Step`."""
+        raise NotImplementedError  # it is no line of a table
 
 
 Step = TypeVar("Step")
@@ -117,7 +121,7 @@ class Library(Generic[Step, Found]):
         if code:
             raise self.error(name, code)
 
-    def error(self, name: str, code: int) -> Exception:
+    def error(self, name: str, code: int) -> SmeltError:
         """What `call` raises for a function that returned a code."""
         if code in self.exhausted:
             return OutOfMemoryError(f"{name}: the GPU has no more memory")

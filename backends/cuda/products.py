@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smelt.ir import locks
+from smelt.ir.errors import SmeltError
 
 from ..gpu.library import Matrix, MatrixProduct, Tensor
 from . import driver, libraries
@@ -241,13 +242,18 @@ class Plan(libraries.Plan):
         alpha, beta, best = map(ctypes.addressof, (self._alpha, self._beta, self._best))
         handles = (self._library.handle, self._operation, *self._layouts, self._library.workspace())
         handle, operation, of_a, of_b, of_c, of_d, workspace = (h.value or 0 for h in handles)
+        function = self._library.address("cublasLtMatmul")
         return [
-            PRODUCT, handle, operation, alpha, of_a, of_b, beta, of_c, of_d, best, workspace, WORKSPACE_BYTES
+            PRODUCT, function, handle, operation, alpha, of_a, of_b, beta, of_c, of_d, best, workspace, WORKSPACE_BYTES
         ]  # fmt: skip
 
     def places(self, given: Sequence[Place]) -> list[Place]:
         """See `launches.Step`: those of A, B, C and D."""
         return [(given[buffer][0], given[buffer][1] + offset) for buffer, offset in self._at]
+
+    def error(self, code: int) -> SmeltError:
+        """See `launches.Step`."""
+        return self._library.error("cublasLtMatmul", code)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if is_finalizing() or driver.is_forked():

@@ -14,7 +14,7 @@ import smelt
 from smelt.backends.cuda import driver, launches, products
 from smelt.backends.cuda.launches import KERNEL, PRODUCT, LaunchList, Place, line_of
 from smelt.backends.strided import PlannedLaunch
-from smelt.ir.errors import DeviceError, OutOfMemoryError
+from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 from smelt.ir.settings import override
 from smelt.lazy.execution import fragments, plan_parts, tiers
 
@@ -49,6 +49,9 @@ class Recorded:
 
     def launch(self, addresses: Sequence[int]) -> None:
         self.launched.append(list(addresses))
+
+    def error(self, code: int) -> SmeltError:
+        raise AssertionError
 
 
 def listed(steps: Sequence[tuple[Any, Sequence[Place]]]) -> LaunchList:
@@ -107,21 +110,21 @@ def test_an_error_ends_the_list(fake: FakeDriver, monkeypatch: pytest.MonkeyPatc
         [KERNEL, 1, 1, 1, 1, 1, 1, 1, 1, 0], [KERNEL, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0],
         [KERNEL, 1, 1, 1, 1, 1, 1, 1, 1, (1 << 64) - 1, 0],
         [KERNEL, 1, 1, 1, 1, 1, 1, 1, (1 << 64) - 1], [KERNEL, 1, 1, 1, 1, 1, 1, 1, 257, *[0] * 514],
-        [KERNEL, 1, 1, 1, 1, 1, 1, 1, 0, 7], [PRODUCT, *[1] * 11, *[0, 0] * 3], [PRODUCT, *[1] * 11, *[0, 0] * 3, 3, 0],
-        [PRODUCT, *[1] * 11, *[0, 0] * 4],
+        [KERNEL, 1, 1, 1, 1, 1, 1, 1, 0, 7], [PRODUCT, *[1] * 12, *[0, 0] * 3], [PRODUCT, *[1] * 12, *[0, 0] * 3, 3, 0],
+        [PRODUCT, 0, *[1] * 11, *[0, 0] * 4],
     ],
 )  # fmt: skip
 def test_tables_that_are_none_launch_nothing(table: list[int]) -> None:
     with pytest.raises(ValueError, match="no list of launches"):
-        launches._found.launch(array("Q", table), array("Q", [1, 2, 3]), 1, 0)
+        launches._found.launch(array("Q", table), array("Q", [1, 2, 3]), 1)
 
 
 @needs_c
 def test_arguments_that_are_no_numbers() -> None:
-    for arguments in ((1, array("Q"), 1, 1), (array("Q"), None, 1, 1), (array("Q"), array("Q"), "1", 1), ()):
+    for arguments in ((1, array("Q"), 1), (array("Q"), None, 1), (array("Q"), array("Q"), "1"), ()):
         with pytest.raises(TypeError):
             launches._found.launch(*arguments)
-    assert launches._found.launch(array("Q"), array("Q"), 0, 0) == (0, False)
+    assert launches._found.launch(array("Q"), array("Q"), 0) == (0, False)
 
 
 def _steps(x: Any, weights: Any) -> Any:
