@@ -158,6 +158,7 @@ class Call(tree.ArrayTree):
     def cotangents(self, given: Any) -> list[Ref]:
         """What a rule returned, as one cotangent for each inexact array in the arguments."""
         who = f"{self.what}: the vjp rule of {self.name}"
+        given = self._in_order(given)
         if len(self.variables) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1):
             given = (given,)
         if not isinstance(given, (tuple, list)):
@@ -175,6 +176,23 @@ class Call(tree.ArrayTree):
             name = f"argument {i}"
             found += [conjugated(wrap(r))._ref for r in matching(who, "cotangent", x, ct, name)]
         return found
+
+    def _in_order(self, given: Any) -> Any:
+        """`given`; if it nests lists otherwise than the arguments, its arrays in their order, as MLX reads them."""
+        leaves = tree.flatten(given)[0]
+        like = tree.flatten(self.variables)[0]
+        if len(leaves) != len(like) or not all(isinstance(x, array) for x in (*leaves, *like)):
+            return given
+        if not in_lists(given) or not all(map(in_lists, self.variables)):
+            return given
+        entries = iter(leaves)
+        return tuple(tree.mapped(lambda _: next(entries), x) for x in self.variables)
+
+
+def in_lists(given: Any) -> bool:
+    """Whether lists and tuples are all that `given` has above its leaves: then their order is all it says."""
+    below = tree.children(given)
+    return below is None or (type(given) in (list, tuple) and all(in_lists(x) for _, x in below))
 
 
 def matching(who: str, kind: str, like: Any, given: Any, root: str) -> list[Ref]:
