@@ -158,6 +158,7 @@ class Call(tree.ArrayTree):
     def cotangents(self, given: Any) -> list[Ref]:
         """What a rule returned, as one cotangent for each inexact array in the arguments."""
         who = f"{self.what}: the vjp rule of {self.name}"
+        given = in_order(tuple(self.variables), given)
         if len(self.variables) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1):
             given = (given,)
         if not isinstance(given, (tuple, list)):
@@ -175,6 +176,23 @@ class Call(tree.ArrayTree):
             name = f"argument {i}"
             found += [conjugated(wrap(r))._ref for r in matching(who, "cotangent", x, ct, name)]
         return found
+
+
+def in_order(like: Any, given: Any, of: type = array) -> Any:
+    """`given`; if it nests lists otherwise than `like`, its leaves in their order, as MLX reads what rules return."""
+    leaves, wanted = tree.flatten(given)[0], tree.flatten(like)[0]
+    if len(leaves) != len(wanted) or not all(isinstance(x, of) for x in leaves):
+        return given
+    if not in_lists(given) or not in_lists(like) or not all(isinstance(x, array) for x in wanted):
+        return given
+    entries = iter(leaves)
+    return tree.mapped(lambda _: next(entries), like)
+
+
+def in_lists(given: Any) -> bool:
+    """Whether lists and tuples are all that `given` has above its leaves: then their order is all it says."""
+    below = tree.children(given)
+    return below is None or (type(given) in (list, tuple) and all(in_lists(x) for _, x in below))
 
 
 def matching(who: str, kind: str, like: Any, given: Any, root: str) -> list[Ref]:
@@ -236,7 +254,7 @@ def tangent_rule(call: Call, run: Callable[[tuple], Any]) -> Rule:
         who = f"{call.what}: the jvp rule of {call.name}"
         if call.out.treedef.num_leaves == 1 and isinstance(tangents, (tuple, list)) and len(tangents) == 1:
             tangents = tangents if tree.children(call.raw) is not None else tangents[0]
-        found = matching(who, "tangent", call.raw, tangents, "result")
+        found = matching(who, "tangent", call.raw, in_order(call.raw, tangents), "result")
     return Rule(f"{call.name}_jvp", "jvp", RecordedFunction([*refs, *given], found), len(refs))
 
 
@@ -310,7 +328,7 @@ def batch_rule(call: Call, rule: Callable) -> dict[str, Any]:
         pair = rule(*((inputs[0], places[0]) if single else (tuple(inputs), tuple(places))))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TreeError(at_user_line(f"{who} must return a pair (outputs, axes), returned {article(pair)}"))
-        outputs, out_axes = pair
+        outputs, out_axes = in_order(call.raw, pair[0]), in_order(call.raw, pair[1], int)
         if different := tree.difference(call.raw, outputs, "result"):
             raise TreeError(at_user_line(f"{who} must return outputs in the structure of the result; {different}"))
         outputs = tree.unflatten(call.out.treedef, tree.flatten_like(call.raw, outputs))

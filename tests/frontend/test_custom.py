@@ -280,6 +280,40 @@ def test_custom_vjp():
     assert got.item() == 3
 
 
+@pytest.mark.parametrize("nested", [
+    lambda a, b: ([a], b), lambda a, b: ([[a]], (b,)), lambda a, b: [[a, b]], lambda a, b: (a, [b]),
+])  # fmt: skip
+def test_what_rules_return_is_taken_in_its_order_whatever_lists_it_is_in(nested):
+    """A kernel that a rule calls returns a list, which rules for MLX hand on as it is."""
+    f = custom_function(lambda x, y: x * y)
+    f.vjp(lambda p, ct, y: nested(2 * ct, 3 * ct))
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])
+    for transform in (lambda g: g, smelt.compile):
+        found = transform(lambda x, y: smelt.vjp(f, [x, y], [smelt.ones(2)])[1])(x, y)
+        assert [d.tolist() for d in found] == [[2.0, 2.0], [3.0, 3.0]]
+    pair = custom_function(lambda x, y: (x * y, x + y))
+    pair.jvp(lambda p, t: nested(5 * t[0], 7 * t[1]))
+    assert [d.tolist() for d in smelt.jvp(pair, [x, y], [smelt.ones(2)] * 2)[1]] == [[5.0, 5.0], [7.0, 7.0]]
+    for axes in ((0, 0), nested(0, 0), 0):
+        pair.vmap(lambda inputs, _, axes=axes: (nested(5 * inputs[0], 7 * inputs[1]), axes))
+        assert [d.tolist() for d in smelt.vmap(pair)(x, y)] == [[5.0, 10.0], [21.0, 28.0]]
+
+
+def test_what_rules_return_is_taken_in_its_order_where_that_says_all():
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])
+    one = custom_function(lambda x: 2 * x)
+    for axes in (0, [0]):
+        one.vmap(lambda x, _, axes=axes: ([5 * x], axes))
+        assert smelt.vmap(one)(x).tolist() == [5.0, 10.0]
+    alone = custom_function(lambda xs: xs[0] * xs[1])
+    alone.vjp(lambda p, ct, y: [[4 * ct], 5 * ct])
+    assert [d.tolist() for d in smelt.grad(lambda xs: alone(xs).sum())([x, y])] == [[4.0, 4.0], [5.0, 5.0]]
+    keyed = custom_function(lambda tree: tree["b"] * tree["a"])
+    keyed.vjp(lambda p, ct, y: [ct, ct])
+    with pytest.raises(TreeError, match="structure"):  # in which order is not said
+        smelt.grad(lambda tree: keyed(tree).sum())({"b": x, "a": y})
+
+
 def test_custom_vjp_with_static_arguments():
     f = custom_vjp(lambda g, x: g(x), nondiff_argnums=(0,))
     f.defvjp(lambda g, x: (g(x), x), lambda g, res, ct: (ct * g(res) * 10,))
