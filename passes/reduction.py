@@ -177,7 +177,7 @@ def _without(source: str, name: str, at: int) -> Iterator[str]:
                 if op is not gone and not needed.isdisjoint(op.results):
                     needed.update(gone.operands[operand] if v is gone.results[0] else v for v in op.operands)
 
-            def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Sequence[Value]:
+            def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Any:
                 if op is gone:  # noqa: B023
                     return [operands[operand]]  # noqa: B023
                 return b.clone(op, operands) if not needed.isdisjoint(op.results) else [None] * len(op.results)  # noqa: B023

@@ -340,7 +340,8 @@ def test_words_are_found_in_folded_lines_and_kernels(tmp_path):
       const rows = section(name).querySelectorAll("tr").filter(e => e.attributes.class === "step" && !e.hidden);
       return [lines, section(name).textContent.includes("equal lines"), rows.length];
     };
-    console.log(JSON.stringify([ask("Stages", ""), ask("Stages", "* 17.5"), ask("Kernels", ""), ask("Kernels", "ERF")]));
+    const asked = [["Stages", ""], ["Stages", "* 17.5"], ["Kernels", ""], ["Kernels", "ERF"]];
+    console.log(JSON.stringify(asked.map(([tab, word]) => ask(tab, word))));
     """
     file = tmp_path / "page.js"
     file.write_text(Path(__file__).with_name("dom.js").read_text() + script + asked)
