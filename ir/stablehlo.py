@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -233,10 +234,13 @@ def to_bytecode(source: str) -> bytes:
 #: Bytes of memory that the process which reads bytecode may take, and so many more for each of bytecode: MLIR's reader
 #: makes room for as many texts and attributes as a damaged file says it has.
 _READER_BYTES, _READER_BYTES_EACH = 2 << 30, 32
+#: Seconds of its processor that it may take, and how many bytes of bytecode have another one each: of damaged files the
+#: reader may never come to an end.
+_READER_SECONDS, _READER_BYTES_A_SECOND = 10, 100_000
 
 _READ = """
 import contextlib, importlib, sys
-package, most = sys.argv[1], int(sys.argv[2])
+package, most, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 found = importlib.import_module(package + "._mlir_libs._stablehlo")
 ir = importlib.import_module(package + ".ir")
 context = ir.Context()
@@ -253,6 +257,10 @@ with contextlib.suppress(ImportError, OSError, ValueError):  # systems that have
         most += int(file.read().split()[0]) * resource.getpagesize()
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    seconds += int(spent.ru_utime + spent.ru_stime) + 1
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard == resource.RLIM_INFINITY else min(seconds, hard), hard))
 try:
     module = found.deserialize_portable_artifact(context, sys.stdin.buffer.read())
     text = module.operation.get_asm(large_elements_limit=None)
@@ -275,7 +283,8 @@ def text_of_bytecode(data: bytes, name: str = "<bytes>") -> str:
         raise FileFormatError(f"{name} has {len(data)} bytes; the limit is {MAX_BYTECODE}")
     bindings()
     most = _READER_BYTES + _READER_BYTES_EACH * len(data)
-    command = [sys.executable, "-c", _READ, mlir.host(), str(most)]
+    seconds = _READER_SECONDS + len(data) // _READER_BYTES_A_SECOND
+    command = [sys.executable, "-c", _READ, mlir.host(), str(most), str(seconds)]
     data = without_attributes(data, "sdy")
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=BYTECODE_SECONDS)
@@ -284,6 +293,8 @@ def text_of_bytecode(data: bytes, name: str = "<bytes>") -> str:
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()
         crashed = f"refused: its reader crashed, or wanted more than {most >> 20} MiB of memory"
+        if -done.returncode == getattr(signal, "SIGXCPU", 0):
+            crashed = f"refused: its reader comes to no end in {seconds} s"
         last = next((line for line in reason if line.startswith("refused: ")), crashed)
         raise FileFormatError(f"{name}: no portable artifact that StableHLO {version()} reads: {last[9:]}")
     return done.stdout.decode()

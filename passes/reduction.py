@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from smelt.ir import mlir, text
-from smelt.ir.builder import Function, OpView, Value, function_named, functions, new_function, read_function
+from smelt.ir.builder import Builder, Function, OpView, Value, function_named, functions, new_function, read_function
 from smelt.ir.control import callees
 from smelt.ir.errors import IRError
 
 from .call_graph import EXPAND
 from .driver import Pipeline
-from .rewrite import has_body, replay
+from .rewrite import has_body, rebuild, replay
 
 #: What brings the ops of functions into those that call and transform them.
 EXPANDED = f"{EXPAND},inline,dce"
@@ -53,7 +53,7 @@ def reduce_text(
         raise NotFailing("the whole module does not fail: there is nothing to look for")
     while True:
         found = _opened(_alone(source, fails, report), fails, report)
-        found = _reduced(found, fails, report)
+        found = _passed_through(_reduced(found, fails, report), fails, report)
         if (source := _alone(found, fails, report)) == found:
             return found
 
@@ -137,6 +137,57 @@ def _reduced(source: str, fails: Callable[[str], bool], report: Callable[[str], 
                 break
         else:
             return found
+
+
+def _passed_through(source: str, fails: Callable[[str], bool], report: Callable[[str], None]) -> str:
+    """With operands in place of results in the functions that ``@main`` needs: the last ops of each come first."""
+    for name in _others(source):
+        at = _length(source, name)
+        while (at := min(at, _length(source, name)) - 1) >= 0:
+            for candidate in _without(source, name, at):
+                if len(candidate) < len(source) and fails(candidate):
+                    source = candidate
+                    report(f"an operand for a result in @{name}: {count_ops(source)} ops are left")
+                    break
+    return source
+
+
+@mlir.locked
+def _length(source: str, name: str) -> int:
+    """How many ops a function has, if it is there."""
+    module = text.parse(source)
+    found = functions(module).get(name)
+    return len(read_function(found).ops) if found is not None and has_body(found) else 0
+
+
+def _without(source: str, name: str, at: int) -> Iterator[str]:
+    """The modules in which an op of a function gives back an operand of its result's type."""
+    module = text.parse(source)
+    with mlir.lock:
+        op = read_function(functions(module)[name]).ops[at]
+        avals = [v.aval for v in op.operands]
+        result = op.results[0].aval if len(op.results) == 1 else None
+    for operand in [i for i, aval in enumerate(avals) if aval is not None and aval == result]:
+        module = text.parse(source)
+        with mlir.lock:
+            function = read_function(functions(module)[name])
+            gone = function.ops[at]
+            needed = {gone.operands[operand] if v is gone.results[0] else v for v in function.returns}
+            for op in reversed(function.ops):
+                if op is not gone and not needed.isdisjoint(op.results):
+                    needed.update(gone.operands[operand] if v is gone.results[0] else v for v in op.operands)
+
+            def visit(b: Builder, op: OpView, operands: Sequence[Value]) -> Any:
+                if op is gone:  # noqa: B023
+                    return [operands[operand]]  # noqa: B023
+                return b.clone(op, operands) if not needed.isdisjoint(op.results) else [None] * len(op.results)  # noqa: B023
+
+            try:
+                rebuild(module, function, visit, partial=True)
+                text.verify(module)
+                yield text.to_text(module)
+            except IRError:
+                continue
 
 
 def count_ops(source: str) -> int:

@@ -19,7 +19,7 @@ from smelt.ir.builder import function_named, functions, read_function
 from smelt.ir.errors import PassError, PipelineError, SmeltError
 from smelt.ir.short import to_short_text
 
-from .call_graph import callees_first
+from .call_graph import EXPAND, callees_first
 from .conditioning import MULTIPLE, Counted, Movement
 from .driver import PassRecord, Pipeline
 from .inputs import FOR_ELEMENTS, FOR_SUMS, KINDS, Drawn, inputs_of, turns_of
@@ -45,9 +45,9 @@ _Suspect: TypeAlias = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 class ValueCheck:
     """Runs ``@main`` after each pass on the same inputs: an ``on_pass`` of `Instrumentation`.
 
-    Until the passes have expanded all transformations there is nothing to run; what comes out then is what all later
-    passes must keep. Passes that keep the meaning of a program also keep that of programs on which they do nothing, so
-    whatever IR there is may be checked.
+    A program with transformations means what smelt's own passes expand them to; where they do not, there is nothing to
+    run until passes have expanded all, and what comes out then is what later passes must keep. Passes that keep the
+    meaning of a program also keep that of programs on which they do nothing, so whatever IR there is may be checked.
 
     Args:
         module: before the first pass.
@@ -98,8 +98,9 @@ class ValueCheck:
         self._parsed: dict[str, Any] = {}  # that program, and the one before a pass, by their texts
         self._begin(module)
 
-    def _begin(self, module: Any) -> None:
-        if self.expected is None and not mentions(module, "func.constant"):  # no transformation is left
+    def _begin(self, given: Any) -> None:
+        module = _expanded(given)
+        if module is not None:
             self._sums = _sums(module)
             run, self.expected = Counted(module), []
             failed: SmeltError | None = None
@@ -119,8 +120,10 @@ class ValueCheck:
             if failed is not None and not self.inputs:
                 raise PipelineError(f"@main runs on no numbers made up: {failed}")
             self._most = MOST_TIMES * run.most_ops
-            self._first = self._last = text.to_text(module, verified=True)
+            self._first = self._last = self._written = text.to_text(module, verified=True)
             self._computed = self._numbering.of(module)
+            if module is not given:
+                self._written = text.to_text(given, verified=True)
 
     def on_pass(self, record: PassRecord, module: Any) -> None:
         """Compare. Raises PipelineError: the pass has changed a value."""
@@ -139,7 +142,18 @@ class ValueCheck:
                 raise PipelineError(
                     f"{record.stage} changed @main: it {what} {_listed(after)}, before {_listed(before)}"
                 )
-        source, self._last = self._last, text.to_text(module, verified=True)
+        written = text.to_text(module, verified=True)
+        if written == self._written:
+            self.checked.append(record.stage)
+            return
+        self._written = written
+        expanded = _expanded(module)
+        if expanded is None:  # what the pass left has no meaning
+            raise PipelineError(f"{record.stage} left transformations that smelt's passes do not expand")
+        source = self._last
+        if expanded is not module:
+            module, written = expanded, text.to_text(expanded, verified=True)
+        self._last = written
         if self._last == source:
             self.checked.append(record.stage)
             return
@@ -239,6 +253,18 @@ class ValueCheck:
                 if not movement.look():
                     break
         return suspects[0]
+
+
+def _expanded(module: Any) -> Any:
+    """The module itself where it has no transformations, else another one, without; None where passes leave some."""
+    if not mentions(module, "func.constant"):
+        return module
+    found = text.parse(text.to_text(module, verified=True), own=True)
+    try:
+        Pipeline.parse(EXPAND).run(found)
+    except SmeltError:  # a function may be differentiated that has no derivative until a pass has gone over it
+        return None
+    return None if mentions(found, "func.constant") else found
 
 
 def _results(run: Counted, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

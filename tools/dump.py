@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError, innermost_line
@@ -102,7 +103,8 @@ def lower(options: argparse.Namespace) -> Any:
     arguments = [parse_argument(text) for text in options.arguments]
     compiled = function if hasattr(function, "trace") else smelt.compile(function)
     try:
-        return compiled.trace(*arguments).lower()
+        with _exits_are_errors():
+            return compiled.trace(*arguments).lower()
     except SmeltError:
         raise
     except (Exception, SystemExit) as error:
@@ -139,7 +141,8 @@ def load(target: str) -> Any:
             said += f"; of a file of IR, smelt view {target} -o page.html shows all stages, and smelt opt transforms it"
         raise UsageError(said)
     try:
-        module = _load_module(module_name)
+        with _exits_are_errors():
+            module = _load_module(module_name)
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
@@ -153,6 +156,23 @@ def load(target: str) -> Any:
     if not callable(found):
         raise UsageError(f"{target} is not a function, but of type {type(found).__name__}")
     return found
+
+
+@contextlib.contextmanager
+def _exits_are_errors() -> Iterator[None]:
+    """What ends the process at once, without a word, is an exception while the user's code runs."""
+    leave, process = os._exit, os.getpid()
+
+    def told(status: int) -> NoReturn:
+        if os.getpid() != process:  # a child that was forked, which ends so
+            leave(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = told
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _load_module(name: str) -> Any:

@@ -22,6 +22,8 @@ from .usage import UsageError
 
 #: The commands of smelt, by name.
 OWN = ("smelt", "smelt-opt")
+#: Flags of these that end what takes too long, which only another process can.
+LIMITS = ("--parse-timeout", "--pass-timeout")
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,23 @@ class Tries:
         return Try(status, said)
 
     def _own(self, command: Sequence[str]) -> int | None:
-        if self._worker is None:
-            self._worker = _Worker(self._printed.fileno())
+        if not any(word.startswith(LIMITS) for word in command):
+            if self._worker is None:
+                self._worker = _Worker(self._printed.fileno())
+            try:
+                status = self._worker.run(command, self._seconds)
+                if self._worker.waits or status is None:
+                    return status
+            finally:
+                if not self._worker.waits:
+                    self._end_worker()
+            self._printed.truncate(0)  # the copy is gone: another one sees from outside what the command did last
+            self._printed.seek(0)
+        worker = _Worker(self._printed.fileno(), isolate=True)
         try:
-            return self._worker.run(command, self._seconds)
+            return worker.run(command, self._seconds)
         finally:
-            if not self._worker.waits:
-                self._end_worker()
+            worker.end()
 
     def _other(self, command: Sequence[str]) -> int | None:
         own_group = os.name == "posix"
@@ -96,16 +108,19 @@ class Tries:
 
 
 class _Worker:
-    """A copy of this process that runs commands of smelt. Attributes: waits, whether it is ready for one."""
+    """A copy of this process that runs commands of smelt, each in a process of its own with `isolate`.
 
-    def __init__(self, printed: int):
+    Attributes: waits, whether it is ready for one.
+    """
+
+    def __init__(self, printed: int, isolate: bool = False):
         import multiprocessing
 
         sys.stdout.flush()
         sys.stderr.flush()
         processes = multiprocessing.get_context("fork")
         self._here, there = processes.Pipe()
-        self._process: Any = processes.Process(target=_serve, args=(there, printed))
+        self._process: Any = processes.Process(target=_serve, args=(there, printed, isolate))
         self._process.start()
         there.close()
         self.waits = True
@@ -130,7 +145,7 @@ class _Worker:
         self._here.close()
 
 
-def _serve(connection: Any, printed: int) -> None:
+def _serve(connection: Any, printed: int, isolate: bool) -> None:
     """Run the commands that come, as if each had been started."""
     os.setsid()
     with open(os.devnull, "rb") as nothing:
@@ -143,7 +158,7 @@ def _serve(connection: Any, printed: int) -> None:
     with suppress(EOFError):
         while True:
             name, *arguments = connection.recv()
-            status = (cli if name == "smelt" else opt).main(arguments, isolate=False)
+            status = (cli if name == "smelt" else opt).main(arguments, isolate=isolate)
             sys.stdout.flush()
             sys.stderr.flush()
             connection.send(status)

@@ -14,7 +14,7 @@ from smelt.ir import bytecode, stablehlo
 from smelt.ir import text as smelt_text
 from smelt.ir.errors import ArgumentTypeError, DTypeError, FileFormatError, IRError, ShapeError
 
-from .programs_of_jax import NAMES, program
+from .programs_of_jax import FOLDER, NAMES, program
 
 
 def main(body: str, arguments: str = "%x: tensor<4xf32>", result: str = "tensor<4xf32>") -> str:
@@ -148,6 +148,17 @@ def test_damaged_bytecode() -> None:
     random.Random(3).shuffle(data[40:])
     data[60:] = data[80:]
     with pytest.raises(FileFormatError):
+        smelt.from_stablehlo(bytes(data))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit of time")
+def test_bytecode_that_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With these bytes changed MLIR's reader looks for the end of an operation forever."""
+    data = bytearray((FOLDER / "svd.bytecode").read_bytes())
+    for at, value in {87: 3, 492: 8, 493: 0, 494: 0, 495: 0}.items():
+        data[at] = value
+    monkeypatch.setattr(stablehlo, "_READER_SECONDS", 1)
+    with pytest.raises(FileFormatError, match="its reader comes to no end in 1 s"):
         smelt.from_stablehlo(bytes(data))
 
 

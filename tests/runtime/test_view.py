@@ -319,6 +319,39 @@ def test_an_address_opens_a_tab(program, address, tab, tmp_path):
     assert json.loads(done.stdout) == [tab]
 
 
+def test_words_are_found_in_folded_lines_and_kernels(tmp_path):
+    def f(x, y):
+        for i in range(30):
+            x = smelt.sort(x * (i + 2.5))
+        return smelt.erf(x), y + 0
+
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no JavaScript engine here")
+    (script,) = re.findall(r"<script>(.*?)</script>", program_of(f, smelt.ones(8), smelt.ones(8)).view(), re.DOTALL)
+    asked = """
+    const section = name => [...main.children].find(e => e.attributes.id === "tab-" + name);
+    const ask = (name, word) => {
+      [...nav.children].find(b => b.textContent === name).click();
+      const box = section(name).querySelectorAll("input").find(e => e.attributes.type === "search");
+      box.value = word;
+      for (const f of box.listeners.input) f({});
+      const lines = section(name).querySelectorAll(".found").map(e => e.textContent.trim());
+      const rows = section(name).querySelectorAll("tr").filter(e => e.attributes.class === "step" && !e.hidden);
+      return [lines, section(name).textContent.includes("equal lines"), rows.length];
+    };
+    const asked = [["Stages", ""], ["Stages", "* 17.5"], ["Kernels", ""], ["Kernels", "ERF"]];
+    console.log(JSON.stringify(asked.map(([tab, word]) => ask(tab, word))));
+    """
+    file = tmp_path / "page.js"
+    file.write_text(Path(__file__).with_name("dom.js").read_text() + script + asked)
+    done = subprocess.run([node, str(file)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    nothing, lines, kernels, some = json.loads(done.stdout)
+    assert nothing[:2] == [[], True] and lines[1] and len(lines[0]) == 2 and all("* 17.5" in x for x in lines[0])
+    assert kernels[2] > 20 and some[2] == 1
+
+
 def test_what_is_shown_are_the_numbers_of_the_compiler(tmp_path):
     """Of a program with loops, and with products of several shapes, which are one op."""
 

@@ -22,6 +22,16 @@ func.func @main() -> tensor<2xf32> {
 """
 METAL = "kernel void k(device float* x [[buffer(0)]]) { \u00e9 = 1; }\n"
 FUNCTION = "import smelt\n\ndef f(x):\n    return smelt.exp(x) * 2\n\ndef leaves(x):\n    raise SystemExit(3)\n"
+AT_ONCE = """
+import os
+
+def at_once(x):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    os._exit(0)
+"""
 #: By what is closed: commands, and what they say of it.
 CLOSED = {
     1: (
@@ -35,7 +45,7 @@ SAID = {1: "<stdout>: error: cannot be written: ", 0: ""}
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    content = {"ir": IR, "py": FUNCTION, "metal": METAL}
+    content = {"ir": IR, "py": FUNCTION + AT_ONCE, "metal": METAL}
     found = {"page": str(tmp_path / "page.html")}
     for kind, written in content.items():
         path = tmp_path / f"given.{'mlir' if kind == 'ir' else kind}"
@@ -126,6 +136,8 @@ def test_a_function_that_ends_the_process_is_told(files: dict[str, str]) -> None
     for command in (["dump"], ["view", "-o", files["page"]]):
         done = smelt([*command, f"{files['py']}:leaves", "f32[4]"])
         assert done.returncode == 1 and "leaves raised SystemExit: 3; at " in done.stderr, done
+        done = smelt([*command, f"{files['py']}:at_once", "f32[4]"])
+        assert done.returncode == 1 and "at_once raised SystemExit: os._exit(0); at " in done.stderr, done
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")

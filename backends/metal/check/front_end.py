@@ -27,6 +27,7 @@ from smelt.ir.errors import AttributeValueError, MetalCheckError, SmeltError
 from smelt.ir.settings import settings
 
 from .limits import too_deep
+from .names import LATER_NAMES
 from .text import Adapted, adapt_files, includes_of
 
 LIBCLANG = "libclang==18.1.1"
@@ -159,6 +160,8 @@ _WORDS = (
     ("address space unqualified", "no address space"),
 )
 _LITERAL = "floating-point literal without suffix; write 'f' or 'h' behind it"
+#: What clang says of a name that there is not.
+_MISSING = re.compile(r"(?:use of undeclared identifier|unknown type name|no template named) '(\w+)'")
 _REWRITTEN = (
     (re.compile(r"double precision constant requires .*"), _LITERAL),
     (re.compile(r"use of type 'double' requires .*"), "'double' is not supported in Metal"),
@@ -227,10 +230,15 @@ class Report:
                 return  # a member without a copy; it matters where the structure is copied
         if self._is_allowed(message, path, offset, [child.spelling for child in diagnostic.children]):
             return
+        missing = _MISSING.match(message)
+        since = LATER_NAMES.get(missing.group(1)) if missing else None
         for pattern, words in _REWRITTEN:
             message = pattern.sub(words, message)
         for old, new in _WORDS:
             message = message.replace(old, new)
+        if since is not None and self.metal < since:
+            version = ".".join(map(str, since))
+            message += f"; Metal {version} has it: check with --metal {version}"
         self.add(severity, path, offset, message)
 
     def _place(self, diagnostic: Any) -> tuple[str, int] | None:

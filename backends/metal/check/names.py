@@ -72,6 +72,11 @@ FOREIGN_KEYWORDS = {
 
 #: What an earlier version of Metal has not, and since which there is it; such a text is refused as a whole.
 LATER = dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), ("tensors", (4, 0)))
+#: Other names of the library that a later version has: clang's error about one that is missing says so.
+LATER_NAMES = {
+    **dict.fromkeys(("atomic_thread_fence", "os_log", "os_log_default"), (3, 2)),
+    **dict.fromkeys(("extents", "dextents", "dynamic_extent"), (4, 0)),
+}
 
 #: Stages whose functions run in threadgroups, with memory of these.
 WITH_THREADGROUPS = ("kernel", "object", "mesh")

@@ -88,6 +88,10 @@ kernel void k(device uint* x [[buffer(0)]]) {
     x[0] = 1;
     atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
 }
+//// a fence before Metal 3.2
+kernel void k(device uint* x [[buffer(0)]]) {
+    atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);  // error: Metal 3.2 has it: check with --metal 3.2
+}
 //// without an order
 kernel void k(device atomic_uint* x [[buffer(0)]]) {
     atomic_fetch_add(x, 1u);  // error: atomic_fetch_add

@@ -233,6 +233,9 @@ void f(device float* x) { memcpy(x, x, 4); }  // error: memcpy
 //// logging {metal=3.2}
 #include <metal_logging>
 kernel void k(device float* x [[buffer(0)]]) { os_log_default.log("x is %f", x[0]); }
+//// logging before Metal 3.2
+#include <metal_logging>
+kernel void k(device float* x [[buffer(0)]]) { os_log_default.log("x is %f", x[0]); }  // error: Metal 3.2 has it
 //// assert
 #include <metal_assert>
 kernel void k(device float* x [[buffer(0)]]) { assert(x[0] > 0); }

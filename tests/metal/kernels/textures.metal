@@ -138,6 +138,7 @@ kernel void k(texture2d<float> a [[texture(0)]], device float4* x [[buffer(0)]])
 kernel void k(texture2d<uint, access::read_write> a [[texture(0)]], uint2 i [[thread_position_in_grid]]) {
     uint4 before = a.atomic_fetch_add(i, uint4(1));
     a.atomic_store(i, before);
+    a.atomic_store(before, i);
 }
 //// unsized access word
 kernel void k(texture2d<float, access::append> a [[texture(0)]]) {}  // error: append
