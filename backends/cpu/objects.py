@@ -83,7 +83,7 @@ class Code:
 
     def __init__(self, memory: mmap.mmap, addresses: dict[str, int], others: Sequence[Code] = ()):
         self._memory, self.addresses, self._others = memory, addresses, others
-        self.nbytes = len(memory) + sum(code.nbytes for code in others)
+        self.nbytes: int = len(memory) + sum(code.nbytes for code in others)
 
     def raw_lookup(self, name: str) -> int:
         """The address of a function as MLIR's engine gives it: its form that takes one table of pointers.

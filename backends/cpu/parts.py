@@ -112,7 +112,10 @@ def split(module: KernelModule, entry: str, external: Any) -> Split | None:
 
     `external`: how LLVM treats names of functions that other parts call.
     """
-    sizes = {op: sum(len(block.operations) for block in op.regions[0].blocks) for op in _functions(module)}
+    functions = _functions(module)
+    if len(functions) != len(module.body.operations):  # a kernel may need what is no function
+        return None
+    sizes = {op: sum(len(block.operations) for block in op.regions[0].blocks) for op in functions}
     count = min(MOST, sum(sizes.values()) // PART)
     if count < 2:
         return None
