@@ -73,7 +73,7 @@ class Split:
 
     def __init__(self, module: KernelModule, entry: str, groups: Sequence[Sequence[Any]], external: Any):
         self.module, self.parts = module, [Part(module.mlir, entry)]
-        self._moved = []
+        self._moved: list[tuple[Any, Any, Any]] = []  #: functions, their linkages, and what declares them
         self.names: list[str] = []  #: of functions that another part calls
         declarations = [op for op in _functions(module) if not op.regions[0].blocks]
         for group in groups:
@@ -160,17 +160,17 @@ def _objects(found: Split, symbols: Mapping[str, int]) -> list[bytes | None]:
     # The engines only need some address of what other parts have: code is loaded from the objects.
     somewhere = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
     known = dict.fromkeys(found.names, somewhere) | dict(symbols)
-    jobs = [(i, _pointer(p.module), p.function, known if not i else symbols) for i, p in enumerate(found.parts)]
+    jobs = [(i, _pointer(p.module), p.function) for i, p in enumerate(found.parts)]
     made: list[bytes | None] = [None] * len(jobs)
     jobs.reverse()  # the first, with what cannot be moved, may be the largest
 
     def work() -> None:
         while True:
             try:
-                i, *job = jobs.pop()
+                i, module, function = jobs.pop()
             except IndexError:
                 return
-            made[i] = _object(*job)
+            made[i] = _object(module, function, symbols if i else known)
 
     bodies = [work] * min(allowed_threads(), len(jobs))
     _with_threads(lambda: locks.whole(lambda: together(bodies)))
