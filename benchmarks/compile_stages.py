@@ -238,7 +238,7 @@ class Clock:
 
 def compiled(made: Made) -> tuple[Clock, int]:
     """The seconds of one compile by stage, and how many kernels came out."""
-    from smelt.backends.cpu import jit
+    from smelt.backends.cpu import jit, parts
     from smelt.passes import driver
 
     function, host = made
@@ -260,6 +260,7 @@ def compiled(made: Made) -> tuple[Clock, int]:
         mock.patch.object(jit, "lower", clock.timed("lower", jit.lower)),
         mock.patch.object(jit, "compile_module", clock.timed("llvm", jit.compile_module)),
         mock.patch.object(jit, "object_of", clock.timed("llvm", jit.object_of)),
+        mock.patch.object(parts, "object_of", clock.timed("llvm", parts.object_of)),
         override(cache=False),
         clock.stage("kernels"),
     ):

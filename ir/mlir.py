@@ -138,21 +138,25 @@ def unicode(name: str) -> str:
 
 
 def plain_attribute(text: str, context: Any) -> Any:
-    """An attribute that stays what it is to MLIR, of no class of its dialect: for one of the LLVM dialect the bindings
-    would import all of its classes, which takes as long as two kernels."""
-    parse = functools.partial(module("ir").Attribute.parse, text, context)
+    """An attribute that stays what it is to MLIR, of no class of its dialect; see `plainly`."""
+    return plainly(functools.partial(module("ir").Attribute.parse, text, context))
+
+
+def plainly(action: Callable[[], T]) -> T:
+    """What `action` returns, in which ops and attributes are of no class of their dialect: for one of the LLVM dialect
+    the bindings would import all of its classes, which takes as long as two kernels. `action`: as of `locks.whole`."""
     state: Any = getattr(module("_mlir_libs._mlir"), "globals", None)
     places = list(getattr(state, "dialect_search_modules", ()))
 
-    def parse_without_classes() -> Any:
+    def without_classes() -> T:
         state.dialect_search_modules = []
         try:
-            return parse()
+            return action()
         finally:
             state.dialect_search_modules = places
 
     with lock:
-        return locks.whole(parse_without_classes) if places else parse()
+        return locks.whole(without_classes) if places else action()
 
 
 def set_llvm_options(*options: str) -> bool:
@@ -162,17 +166,28 @@ def set_llvm_options(*options: str) -> bool:
     """
     import ctypes  # imports much, for who compiles nothing
 
+    library = c_library("LLVMParseCommandLineOptions")
+    if library is None:
+        return False
+    parse, words = library.LLVMParseCommandLineOptions, [b"smelt", *(option.encode() for option in options)]
+    parse.restype, parse.argtypes = None, [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+    parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
+    return True
+
+
+def c_library(*functions: str) -> Any:
+    """The library of the bindings that has these functions in C; None where none has all of them."""
+    import ctypes
+
     (folder,) = module("_mlir_libs").__path__
     for name in sorted(n for n in os.listdir(folder) if n.startswith("lib") and "CAPI" in n):
         try:
-            parse = ctypes.CDLL(os.path.join(folder, name)).LLVMParseCommandLineOptions
-        except (OSError, AttributeError):
+            library = ctypes.CDLL(os.path.join(folder, name))
+        except OSError:
             continue
-        words = [b"smelt", *(option.encode() for option in options)]
-        parse.restype, parse.argtypes = None, [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
-        parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
-        return True
-    return False
+        if all(hasattr(library, function) for function in functions):
+            return library
+    return None
 
 
 _loaded: set[str] = set()

@@ -67,14 +67,15 @@ LEFT_OUT = ("-disable-lsr",)
 
 
 @functools.cache
-def _leave_out() -> None:
+def prepare() -> None:
+    """Set the options of LLVM."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         mlir.set_llvm_options(*LEFT_OUT)
 
 
 def compile_module(module: Any, symbols: dict[str, int]) -> Any:
     """An engine with the module's code. `symbols`: addresses of external functions it calls."""
-    _leave_out()
+    prepare()
     engine = mlir.execution_engine.ExecutionEngine(module, opt_level=LEVEL, shared_libs=[])
     for name, address in symbols.items():
         engine.raw_register_runtime(name, ctypes.c_void_p(address))
@@ -84,13 +85,13 @@ def compile_module(module: Any, symbols: dict[str, int]) -> Any:
 def object_of(engine: Any, function: str) -> bytes | None:
     """An engine's code as an object file, or None where there is none. `function`: one of its functions."""
     engine.raw_lookup(function)  # makes the code
-    with _file() as path:
+    with file() as path:
         engine.dump_to_object_file(path)
         return Path(path).read_bytes() or None
 
 
 @contextlib.contextmanager
-def _file() -> Iterator[str]:
+def file() -> Iterator[str]:
     """The path of an empty file, in memory where the system has such."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("smelt")

@@ -79,6 +79,7 @@ class CpuKernel(VectorKernel):
 
     def call(self, function: str, memrefs: Sequence[Any], *bounds: Scalar) -> None:
         """Call a kernel. Its arrays may have another number of elements than those that it was built for."""
+        self.module.calls.add((checks.name_of(self.entry), function))
         kinds = self.module.parameters[function]
         passed = [
             memref if memref.type == kind else self._resized(memref, kind) for memref, kind in zip(memrefs, kinds)
@@ -455,6 +456,7 @@ class KernelModule:
         self.can_ask = True  #: whether its long kernels can ask Python whether to go on
         self.asking: set[str] = set()  #: those that do: they take where members tell each other, too
         self.parameters: dict[str, Sequence[Any]] = {}  #: the types of functions' arguments
+        self.calls: set[tuple[str, str]] = set()  #: which function calls which kernel
         self.bodies: dict[Any, str] = {}  #: functions for what several loops and branches run; see `native`
         self._private: dict[str, Any] = {}  #: those that only this module calls
         #: Complete functions, each unlike the others, and their texts where these were asked for; until `merged`.
@@ -483,7 +485,7 @@ class KernelModule:
             attrs["arg_attrs"] = ir.ArrayAttr.get([unit if i in noalias else none for i in range(len(types))], ctx)
         if internal:
             attrs["sym_visibility"] = ir.StringAttr.get("private", ctx)
-        attrs["llvm.linkage"] = _linkage("internal" if internal else "linkonce_odr")
+        attrs["llvm.linkage"] = linkage("internal" if internal else "linkonce_odr")
         place = ir.InsertionPoint(self.body)
         operation = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=location, ip=place)
         self.parameters[name] = types
@@ -534,6 +536,12 @@ class KernelModule:
             known.clear()
         return alike.merge(alike.codes(texts), self._private)
 
+    def leaves(self) -> set[str]:
+        """Kernels that call no others, and that only a program's own functions call."""
+        drivers = (self.parameters.keys() - self._private.keys()) | set(self.bodies.values())
+        inner = {name for call in self.calls if call[0] not in drivers for name in call}
+        return {called for _, called in self.calls} & self._private.keys() - inner - drivers
+
     def drop(self, name: str) -> None:
         """Erase a function that only this module calls, and that nobody calls yet."""
         del self.parameters[name]
@@ -563,5 +571,6 @@ def _without_extents(text: str) -> str:
 
 
 @functools.cache
-def _linkage(kind: str) -> Any:
+def linkage(kind: str) -> Any:
+    """How LLVM treats the name of a function."""
     return mlir.plain_attribute(f"#llvm.linkage<{kind}>", context())

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import mmap
 import platform
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from smelt.ir.errors import InternalError
@@ -32,6 +33,8 @@ _UNDEFINED, _ABSOLUTE, _RESERVED = 0, 0xFFF1, 0xFF00
 _RELOCATABLE = 1
 #: What unwinders and linkers read; programs do not.
 _UNUSED = (".eh_frame", ".note", ".comment", ".llvm", ".debug")
+#: What several objects begin with, which no object does, and how many there are at most.
+_JOINED, MOST_PARTS = b"\0parts\0\0", 64
 #: An object is no larger.
 MOST_BYTES = 1 << 30
 
@@ -70,13 +73,17 @@ class _Part(NamedTuple):
 class Code:
     """Machine code in memory. It stays there as long as this object lives.
 
+    Args:
+        others: what it calls.
+
     Attributes:
+        addresses: of its functions.
         nbytes: of memory.
     """
 
-    def __init__(self, memory: mmap.mmap, addresses: dict[str, int]):
-        self._memory, self._addresses = memory, addresses
-        self.nbytes = len(memory)
+    def __init__(self, memory: mmap.mmap, addresses: dict[str, int], others: Sequence[Code] = ()):
+        self._memory, self.addresses, self._others = memory, addresses, others
+        self.nbytes: int = len(memory) + sum(code.nbytes for code in others)
 
     def raw_lookup(self, name: str) -> int:
         """The address of a function as MLIR's engine gives it: its form that takes one table of pointers.
@@ -84,14 +91,35 @@ class Code:
         Raises:
             ObjectError: there is none.
         """
-        found = self._addresses.get(f"_mlir_{name}")
+        found = self.addresses.get(f"_mlir_{name}")
         if found is None:
             raise ObjectError(f"the object has no function {name}")
         return found
 
 
+def join(objects: Sequence[bytes]) -> bytes:
+    """Several objects as one, the first of which calls functions of the others."""
+    sizes = [len(data) for data in objects]
+    return b"".join([_JOINED, struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes), *objects])
+
+
+def _separate(data: bytes) -> list[bytes]:
+    """The objects that `data` consists of."""
+    if not data.startswith(_JOINED):
+        return [data]
+    at = len(_JOINED) + 8
+    (count,) = struct.unpack_from("<Q", data, at - 8)
+    if not 0 < count <= MOST_PARTS:
+        raise ObjectError(f"{count} objects in one")
+    sizes = struct.unpack_from(f"<{count}Q", data, at)
+    ends = list(itertools.accumulate(sizes, initial=at + 8 * count))
+    if ends[-1] != len(data):
+        raise ObjectError(f"objects of {ends[-1]} bytes in {len(data)}")
+    return [data[start:end] for start, end in itertools.pairwise(ends)]
+
+
 def load(data: bytes, find: Callable[[str], int]) -> Code:
-    """The machine code of an object.
+    """The machine code of an object, or of several that were joined.
 
     Args:
         find: the address of what it calls or reads, by name; 0 for what is not known. Functions of the C library
@@ -103,7 +131,10 @@ def load(data: bytes, find: Callable[[str], int]) -> Code:
     if not supported():
         raise ObjectError(f"objects of {platform.machine()} on {sys.platform} are not loaded")
     try:
-        return _Linker(data, find).link()
+        first, *others = _separate(data)
+        codes = [_Linker(other, find).link() for other in others]
+        near = {name: address for code in codes for name, address in code.addresses.items()}
+        return _Linker(first, lambda name: near.get(name) or find(name)).link(codes)
     except (struct.error, IndexError, UnicodeDecodeError, ValueError, OverflowError) as error:
         if isinstance(error, ObjectError):
             raise
@@ -132,7 +163,8 @@ class _Linker:
             raise ObjectError("a section ends behind the object")
         return self.data[offset : offset + size]
 
-    def link(self) -> Code:
+    def link(self, others: Sequence[Code] = ()) -> Code:
+        """The code. `others`: what it calls."""
         kept = {i: part for i, part in enumerate(self.parts) if _is_kept(part)}
         offsets, ends = self._places(kept)
         jumps = self._count_jumps(kept)
@@ -151,7 +183,7 @@ class _Linker:
                 memory[places[i] : places[i] + part.size] = self._bytes(part.offset, part.size)
         defined = self._relocate(memory, base, places, jumps_at)
         _protect(base, starts)
-        return Code(memory, defined)
+        return Code(memory, defined, others)
 
     @staticmethod
     def _places(kept: Mapping[int, _Part]) -> tuple[dict[int, int], list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from smelt.ir.scopes import place
 from smelt.ir.settings import settings
 from smelt.passes.kernels.plan_buffers import arena_bytes, origin, scratch_of, workspace
 
-from . import jit, launch_tables, objects, polling, threads
+from . import jit, launch_tables, objects, parts, polling, threads
 from .checks import Site
 from .description import EntryStep, FunctionDescription, HostStep, KernelCost, LoopStep, ProgramDescription, Slot, Step
 from .donations import donations
@@ -77,16 +78,16 @@ class _Assembly:
         self._profiles = profiling.active is not None
         self._module = KernelModule(self._sites)
         self._module.can_ask = team.together
-        parts = FunctionPlanner(self._module, found)
-        main = parts.body("main")
-        parts.merge_alike()
+        planner = FunctionPlanner(self._module, found)
+        main = planner.body("main")
+        planner.merge_alike()
         self._parallel = sum(p.parallel_work for p in main.planned_ops) >= PARALLEL_WORK
-        self.has_long = parts.has_long or bool(self._module.asking)
+        self.has_long = planner.has_long or bool(self._module.asking)
         #: In a table there is no place for reports.
         self._has_tables = self._sites is None and not self._module.asking
         self._entries: list[str] = []
         self._functions: dict[str, FunctionDescription] = {}
-        self._arena_bytes = parts.arena_bytes
+        self._arena_bytes = planner.arena_bytes
         given = donations(main)
         arguments, returns = main.function.arguments, main.function.returns
         self._shared = {(arguments[i], origin(returns[j])) for j, i in given}
@@ -95,10 +96,10 @@ class _Assembly:
         keep_lock = not self.has_long and work < KEEP_LOCK_WORK
         self.description = ProgramDescription(
             [v.aval for v in main.function.arguments], [v.aval for v in main.function.returns], main.aliases(),
-            parts.kernels, parts.arena_bytes, self._parallel, team.together, keep_lock, self.has_long,
+            planner.kernels, planner.arena_bytes, self._parallel, team.together, keep_lock, self.has_long,
             self._sites is not None, self._sites or [], given, self._functions, bool(self._entries), work,
         )  # fmt: skip
-        self._has_complex = parts.has_complex
+        self._has_complex = planner.has_complex
         self._texts: dict[str, str] = {}
         #: The machine code as an object file, where the machine has one that can be loaded.
         self.object: bytes | None = None
@@ -278,6 +279,9 @@ def machine_code(
     """The machine code of a module, which is consumed: from an object, which takes less memory than an engine, if
     that can be; and the object, to be kept. `entry`: one of its functions."""
     jit.lower(module.mlir, has_complex)
+    if objects.supported() and (made := parts.object_of(module, entry, symbols.all(module.external))) is not None:
+        with contextlib.suppress(objects.ObjectError):
+            return objects.load(made, symbols.find), made
     engine: MachineCode = jit.compile_module(module.mlir, symbols.all(module.external))
     made = jit.object_of(engine, entry) if objects.supported() else None
     try:

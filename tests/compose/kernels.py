@@ -14,7 +14,7 @@ import numpy as np
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import narrow_lines, objects, planner, program, spread_rows, streaming, threads
+from smelt.backends.cpu import narrow_lines, objects, parts, planner, program, spread_rows, streaming, threads
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
@@ -42,6 +42,7 @@ class Way:
         streamed: results are written past the caches, however small.
         chunked: reductions to few rows are done in chunks, however small.
         beside: rows and steps that lie beside each other run together, however few.
+        apart: LLVM compiles as many kernels as possible in modules of their own.
         checked: each access is checked against its array; indices have to be in range.
         kept: programs come from disk, where those that were compiled before were put.
         by: "module" of all graphs; "lazy" arrays, evaluated together; "vmap" over two rows of other elements.
@@ -53,6 +54,7 @@ class Way:
     streamed: bool = False
     chunked: bool = False
     beside: bool = False
+    apart: bool = False
     checked: bool = False
     kept: bool = False
     by: str = "module"
@@ -75,6 +77,8 @@ class Way:
             if self.beside:
                 stack.enter_context(mock.patch.object(spread_rows, "FEWEST", 1))
                 stack.enter_context(mock.patch.object(narrow_lines, "LONG", 0))
+            if self.apart:
+                stack.enter_context(mock.patch.object(parts, "PART", 1))
             yield
 
 
@@ -103,7 +107,7 @@ WAYS = (
     Way(members=4, streamed=True, alone=True), Way(checked=True), Way(chunked=True, streamed=True, checked=True),
     Way(by="lazy", checked=True), Way(by="vmap", members=2, checked=True), Way(device="metal:sim"),
     Way(kept=True), Way(by="vmap", kept=True, checked=True), Way(by="lazy", kept=True),
-    Way(beside=True, members=3, checked=True),
+    Way(beside=True, members=3, checked=True), Way(apart=True, members=2), Way(apart=True, kept=True),
 )  # fmt: skip
 if is_chosen():
     WAYS = tuple(Way(device=chosen_device().name, by=by) for by in ("module", "lazy", "vmap"))

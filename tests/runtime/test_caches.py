@@ -121,7 +121,7 @@ KEPT = {
 FUNCTIONS = {
     "backends/cpu/hasty.py _annotation": "two kinds of loops",
     "backends/cpu/jit.py _manager": "two pipelines",
-    "backends/cpu/kernel.py _linkage": "two linkages",
+    "backends/cpu/kernel.py linkage": "three linkages",
     "backends/cuda/driver.py _context": "the GPUs there are",
     "backends/cuda/transfers.py ring": "two ways",
     "frontend/distributed/collectives.py _message_rule": "32,768 orders of derivatives of two kinds to each process",
