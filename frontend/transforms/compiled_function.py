@@ -274,7 +274,7 @@ class CompiledFunction(Generic[P, R]):
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
         with store.lock, collector.kept():
-            if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
+            if (keys := keys_of_dicts(part for part in key if tree.is_structure(part))) is not None:
                 guarded.put(store.entries, key, UNCLEAR)
                 key = (*key, keys)
             version = guarded.find(store.entries, key)
