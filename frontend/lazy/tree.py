@@ -1,6 +1,7 @@
 """Trees of arrays: nested lists, tuples, dicts and their subclasses, dataclasses and registered classes.
 
-Built on optree. Leaves are arrays and everything that is not a container; `tree_nodes` says what is one.
+Leaves are arrays and everything that is not a container; `tree_nodes` says what is one. Lists, tuples and dicts alone
+are taken apart by `plain_trees`, all else by optree.
 """
 
 from __future__ import annotations
