@@ -178,7 +178,7 @@ def _shape_of(
         leaves.extend(children)
         below = len(kinds)
     else:
-        found = []
+        found: list[Shape] = []
         for child, k in zip(children, kinds):
             if k in known:
                 leaves.append(child)
