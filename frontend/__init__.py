@@ -149,11 +149,10 @@ if TYPE_CHECKING:
     from .exchange.imported import from_stablehlo
     from .exchange.onnx.imported import from_onnx
     from .exchange.torch.imported import from_torch
-    from .filed import *
-    from .gradients import *
-    from .rest import *
-    from .transforming import *
+    from .late import *
 else:
+    from .late import HOMES as _homes
+
     # Modules that the first use loads.
     _LAZY = (
         "compat", "cuda", "distributed", "errors", "exchange", "fast", "fft", "linalg", "metal", "nn", "optimizers",
@@ -171,13 +170,10 @@ else:
             return getattr(_locks.loaded(f"{__name__}.exchange"), name)
         if name[:2] == "__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        for module in ("gradients", "transforming", "rest", "filed") if name in __all__ else ():
-            found = vars(_locks.loaded(f"{__name__}.{module}"))
-            for known in __all__:  # but for what a program has put in the place of one
-                if known in found:
-                    globals().setdefault(known, found[known])
-            if name in found:
-                return globals()[name]
+        if name in _homes:
+            module, attribute = _homes[name]
+            found = getattr(_locks.loaded(f"{__name__}.{module}"), attribute)
+            return globals().setdefault(name, found)  # another thread was quicker, or a program has put its own there
         raise _missing(name)
 
 

@@ -1,9 +1,9 @@
-"""What a module of smelt says to somebody who asks for a name that it does not have."""
+"""What a module of smelt does when somebody asks for a name that it does not have, or not yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from smelt.ir import locks
 from smelt.ir.errors import MissingNameError
@@ -11,16 +11,21 @@ from smelt.ir.errors import MissingNameError
 __all__: list[str] = []
 
 
-def lacking(namespace: dict[str, Any]) -> Callable[[str], NoReturn]:
+def lacking(namespace: dict[str, Any], late: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module: an error with the name that is meant, or what other libraries call so.
 
     Hide it from type checkers, which would take every name for one that there is.
 
     Args:
-        namespace: the module's ``globals()``.
+        namespace: the module's ``globals()``. late: modules of the same package, and the names that the module has
+            of each; the first use of such a name loads it.
     """
+    homes = {name: module for module, names in (late or {}).items() for name in names.split()}
 
-    def missing(name: str) -> NoReturn:
+    def missing(name: str) -> Any:
+        if name in homes:
+            found = vars(locks.loaded(f"{namespace['__package__']}.{homes[name]}"))[name]
+            return namespace.setdefault(name, found)
         if name[:2] == "__":
             raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
         raise _error(name, namespace)

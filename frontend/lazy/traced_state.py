@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from smelt.ir import locks
+from smelt.ir.aval import Aval
+from smelt.ir.symbolic import has_symbol, value_of
 
 from .arrays import array, wrap
-from .core import PARAMETER, Node, Ref, hooks, shadows, topological
+from .core import PARAMETER, Node, Ref, hooks, parameter, shadows, topological
 from .exports import View, ViewedArray, changing, kept, put_back, slot
-from .graph import state
+from .graph import GraphFunction, RecordedNode, state
 from .tree_nodes import arrays_of
 
 
@@ -87,7 +89,7 @@ class TracedState:
         """From now on this thread alone sees what it puts into the arrays.
 
         Args:
-            arguments: placeholders and their values; None: they have other types.
+            arguments: placeholders and their values; None: no others can see results of the trace.
         """
         if threading.active_count() == 1:
             self._saved = [(x, kept(x)) for x in self._arrays]
@@ -133,7 +135,8 @@ class TracedState:
 
 
 class Shadow:
-    """A trace as others see it: its results are computed from the arguments of the call that traces.
+    """A trace as others see it: its results are computed from the arguments of the call that traces. Where it is one on
+    symbols, each stands for the size that it has in this call.
 
     All of its nodes are copied, those that depend on no argument, too: what another thread evaluates is a value, and no
     more a part of the trace.
@@ -143,6 +146,7 @@ class Shadow:
         self.thread = threading.get_ident()
         self._traces = {state.traced}
         self._copies = arguments
+        self._has_symbols = any(has_symbol(n.avals[i].shape) for n, i in arguments)
         self._lock = locks.lock()
 
     def nests(self, trace: int) -> None:
@@ -162,10 +166,46 @@ class Shadow:
             return n.traced not in traces or n.op is PARAMETER or n.values is not None or (n, 0) in copies
 
         for node in topological(refs, is_done):
-            copy = Node(node.op, node.attrs, tuple([copies.get(r, r) for r in node.inputs]), node.avals)
+            attrs, avals = node.attrs, node.avals
+            if self._has_symbols:
+                attrs, avals = _at_values(attrs), tuple(map(_aval_at_values, avals))
+            copy = Node(node.op, attrs, tuple([copies.get(r, r) for r in node.inputs]), avals)
             copy.where = node.where
             copies.update({(node, i): (copy, i) for i in range(len(node.avals))})
         return [copies.get(ref, ref) for ref in refs]
+
+
+def _aval_at_values(aval: Aval) -> Aval:
+    return aval.with_shape(value_of(aval.shape)) if has_symbol(aval.shape) else aval
+
+
+def _at_values(x: Any) -> Any:
+    """An attribute with sizes in place of symbols; of a function that it names, too."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([_at_values(item) for item in x])
+    if kind is dict:
+        return {key: _at_values(value) for key, value in x.items()}
+    if kind is slice:
+        return slice(*_at_values((x.start, x.stop, x.step)))
+    return _function_at_values(x) if isinstance(x, GraphFunction) else value_of(x)
+
+
+def _function_at_values(f: GraphFunction) -> GraphFunction:
+    parameters = [parameter(_aval_at_values(n.avals[i])) for n, i in f.parameters]
+    env = dict(zip(f.parameters, parameters))
+    body: list[RecordedNode] = []
+    for step in f.body:
+        attrs, avals = _at_values(step.attrs), tuple(map(_aval_at_values, step.avals))
+        node = Node(step.op, attrs, tuple([env[r] for r in step.inputs]), avals)
+        node.where = step.where
+        body.append(RecordedNode(node, step.op, attrs, node.inputs, avals, step.where))
+        env.update({(step.node, i): (node, i) for i in range(len(avals))})
+    found = GraphFunction(f.name, parameters, (), body, [env[r] for r in f.outputs])
+    found.names = f.names
+    if f.rules:
+        found.set_rules(_at_values(f.rules))
+    return found
 
 
 def as_seen(x: array) -> array:

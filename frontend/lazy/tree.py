@@ -1,6 +1,7 @@
 """Trees of arrays: nested lists, tuples, dicts and their subclasses, dataclasses and registered classes.
 
-Built on optree. Leaves are arrays and everything that is not a container; `tree_nodes` says what is one.
+Leaves are arrays and everything that is not a container; `tree_nodes` says what is one. Lists, tuples and dicts alone
+are taken apart by `plain_trees`, all else by optree.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from smelt.ir.errors import TreeError, at_user_line, shown
 from . import guarded
 from .core import seen, shadows
 from .graph import Handle, Ref
+from .plain_trees import NAMESPACE, STATES, WALKS, PlainStructure
 from .signatures import T
-from .tree_nodes import LEAF, NAMESPACE, STATES, WALKS, TreeDef, adopt, flatten, plain, too_deep, walk
+from .tree_nodes import LEAF, TreeDef, adopt, calls, flatten, plain, too_deep, walk, walk_any
 from .tree_nodes import arrays_of as arrays_of
 from .tree_nodes import register_class as register_class
 
 if TYPE_CHECKING:
     from .arrays import array
     from .signatures import IsLeaf, Tree
+
+
+_CONTAINERS = frozenset([list, tuple, dict])
 
 
 def flatten_like(like: Any, tree: Any) -> list[Any]:
@@ -46,22 +51,51 @@ def paths(tree: Any, root: str) -> list[str]:
     >>> paths({"w": [1, 2]}, "params")
     ["params['w'][0]", "params['w'][1]"]
     """
-    return [a.codify(root) for a in guarded.accessors(walk(tree, NAMESPACE)[1])]
+    treedef = walk(tree, NAMESPACE)[1]
+    if isinstance(treedef, PlainStructure):
+        return [root + "".join([f"[{step!r}]" for step in steps]) for steps in treedef.paths()]
+    return [a.codify(root) for a in calls().accessors(treedef)]
+
+
+def is_structure(x: Any) -> bool:
+    """Whether it says of a tree what it consists of."""
+    return isinstance(x, PlainStructure) or hasattr(x, "flatten_up_to")
+
+
+def keys_of(treedef: TreeDef) -> list[Any]:
+    """The keys of all dicts in a structure, some of them several times."""
+    if isinstance(treedef, PlainStructure):
+        return treedef.keys()
+    return [e.entry for a in calls().accessors(treedef) for e in a if issubclass(e.type, dict)]
+
+
+def is_tuple_of_leaves(treedef: TreeDef) -> bool:
+    if treedef.type is not tuple:
+        return False
+    if isinstance(treedef, PlainStructure):
+        return treedef.are_leaves_below()
+    return all(child.is_leaf() for child in treedef.children())
 
 
 def is_node(x: Any) -> bool:
     """Whether x is a tree of more than a leaf; objects that hold arrays and are no trees are none."""
-    if type(x) not in plain and guarded.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
+    if type(x) in _CONTAINERS:
+        return True
+    if type(x) in plain or isinstance(x, Handle):
+        return False
+    if type(x) not in plain and calls().tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE):
         with contextlib.suppress(TreeError):
             return adopt(x)
-    return not guarded.tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
+    return not calls().tree_is_leaf(x, none_is_leaf=True, namespace=NAMESPACE)
 
 
 def _entries(tree: Any, space: str = NAMESPACE) -> list[tuple[Any, str, Any]] | None:
     """Of each child of a tree node the entry, as an expression too, and the child; None for a leaf."""
     if not is_node(tree):
         return None
-    accessors, below, _ = guarded.tree_flatten_with_accessor(
+    if type(tree) is list or type(tree) is tuple:
+        return [(i, f"[{i}]", child) for i, child in enumerate(tree)]
+    accessors, below, _ = calls().tree_flatten_with_accessor(
         tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=space
     )
     return [(a[0].entry, a.codify(""), child) for a, child in zip(accessors, below)]
@@ -136,7 +170,9 @@ def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     """The tree of a structure with the given leaves."""
     if treedef is LEAF and len(leaves) == 1:
         return leaves[0]
-    return guarded.tree_unflatten(treedef, leaves)
+    if isinstance(treedef, PlainStructure):
+        return treedef.unflatten(leaves)
+    return calls().tree_unflatten(treedef, leaves)
 
 
 class ArrayTree:
@@ -181,11 +217,19 @@ def _mapped(
     there is a `path` to begin with."""
     _check_function(function)
     leaves, treedef = walk(tree, space, is_leaf)
+    if isinstance(treedef, PlainStructure):
+        others = [walk(other, space, is_leaf) for other in rest]
+        if all(structure == treedef for _, structure in others):
+            given = [leaves, *(found for found, _ in others)]
+            if path is not None:
+                given.insert(0, _dotted(path, treedef.paths()))
+            return treedef.unflatten([function(*xs) for xs in zip(*given)])
+        leaves, treedef = walk_any(tree, space, is_leaf)
     columns = [leaves]
     for i, other in enumerate(rest):
-        structure = walk(other, space, is_leaf)[1]
-        if guarded.is_prefix(treedef, structure):
-            columns.append(guarded.flatten_up_to(treedef, other))
+        structure = walk_any(other, space, is_leaf)[1]
+        if calls().is_prefix(treedef, structure):
+            columns.append(calls().flatten_up_to(treedef, other))
             continue
         column: list[Any] = []
         columns.append(column)
@@ -196,9 +240,12 @@ def _mapped(
         if misfit:
             raise TreeError(at_user_line(f"smelt: tree {i + 2} does not fit the first one: {misfit}"))
     if path is not None:
-        paths = [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in guarded.paths(treedef)]
-        columns.insert(0, paths)
-    return guarded.tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
+        columns.insert(0, _dotted(path, calls().paths(treedef)))
+    return calls().tree_unflatten(treedef, [function(*xs) for xs in zip(*columns)])
+
+
+def _dotted(path: str, paths: Iterable[Sequence[Any]]) -> list[str]:
+    return [".".join([path] * bool(path) + [str(p) for p in steps]) for steps in paths]
 
 
 def _collect(like: Any, tree: Any, is_leaf: Callable | None, space: str, root: str, found: list[Any]) -> str | None:

@@ -15,37 +15,26 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from smelt.ir import locks
 from smelt.ir.errors import TreeError, at_user_line, shown
 
-from . import guarded
 from .core import hooks
 from .graph import Handle
+from .plain_trees import NAMESPACE, STATES, WALKS, Attribute, PlainStructure
+from .plain_trees import flatten as flatten_plain
 from .signatures import T
 from .static_keys import Same, static_key
 
 if TYPE_CHECKING:
-    import optree as optree
-else:  # a package in C++, which an interrupted import may leave unusable
-    optree = locks.loaded("optree")
+    import optree
 
 __all__: list[str] = []
 
-NAMESPACE = "smelt"
-#: In the state of functions dicts have their own order; in other trees of transformations, that of their keys, so that
-#: equal dicts are one tree.
-STATES = "smelt.states"
-#: Trees that users walk: dicts in their own order, and as in MLX the entries alone of dicts, lists and tuples.
-WALKS = "smelt.walks"
 _SPACES = (NAMESPACE, STATES, WALKS)
-_insertion_orders = [optree.dict_insertion_ordered(True, namespace=space) for space in (STATES, WALKS)]
-for _order in _insertion_orders:
-    _order.__enter__()  # for good: optree keeps it by namespace
-
 #: Types of leaves that hold no arrays, or none that count: those of functions are constants.
 plain: set[type] = {
     int, float, bool, str, bytes, complex, type(None), type, types.FunctionType, types.BuiltinFunctionType,
@@ -63,9 +52,14 @@ _adopted: weakref.WeakSet[type] = weakref.WeakSet()
 _attributes: weakref.WeakKeyDictionary[type, tuple[set[str], set[str]]] = weakref.WeakKeyDictionary()
 
 
-TreeDef = optree.PyTreeSpec
+TreeDef: TypeAlias = "PlainStructure | optree.PyTreeSpec"
 #: The structure of a leaf.
-LEAF: TreeDef = guarded.tree_structure(cast(Any, 0), none_is_leaf=True, namespace=NAMESPACE)
+LEAF = PlainStructure(None, 1)
+
+
+def calls() -> Any:
+    """`tree_calls`, for trees that are not plain."""
+    return locks.loaded("smelt.lazy.tree_calls")
 
 
 def adopt(x: Any, strict: bool = True) -> bool:
@@ -96,8 +90,8 @@ def adopt(x: Any, strict: bool = True) -> bool:
         elif kind is functools.partial and next(arrays_within(x), None):
             partial: Any = kind
             for space in _SPACES:
-                guarded.register_pytree_node(
-                    partial, _split_partial, _join_partial, path_entry_type=_Entry, namespace=space
+                calls().register_pytree_node(
+                    partial, _split_partial, _join_partial, path_entry_type=calls().Entry, namespace=space
                 )
             _adopted.add(kind)
             return True
@@ -187,26 +181,12 @@ def _inside(x: Any) -> list[tuple[str, Any]]:
 
 
 def _split_partial(x: Any) -> Any:
-    return (x.args, x.keywords), Same(x.func), (_Attribute("args"), _Attribute("keywords"))
+    return (x.args, x.keywords), Same(x.func), (Attribute("args"), Attribute("keywords"))
 
 
 def _join_partial(function: Any, children: Any) -> Any:
     args, keywords = children
     return functools.partial(function.x, *args, **keywords)
-
-
-class _Attribute(str):
-    """The name of an attribute among the entries of a node."""
-
-
-class _Entry(optree.PyTreeEntry):
-    """A step to a child that is an attribute or stands under a key."""
-
-    def __call__(self, x: Any) -> Any:
-        return getattr(x, self.entry) if isinstance(self.entry, _Attribute) else x[self.entry]
-
-    def codify(self, node: str = "") -> str:
-        return f"{node}.{self.entry}" if isinstance(self.entry, _Attribute) else f"{node}[{self.entry!r}]"
 
 
 class Structure:
@@ -273,7 +253,7 @@ def _entries(x: Any, order: Callable[[Iterable], list]) -> tuple[list, list]:
     elif isinstance(x, tuple):
         return list(range(tuple.__len__(x))), list(tuple.__iter__(x))
     else:
-        keys = [_Attribute(f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)]
+        keys = [Attribute(f.name) for f in dataclasses.fields(x) if hasattr(x, f.name)]
         return keys, [object.__getattribute__(x, k) if k in attributes(x) else getattr(x, k) for k in keys]
     return keys, [dict.__getitem__(x, k) for k in keys]
 
@@ -316,7 +296,7 @@ def take_apart(
         known.update(held)
         twins.update(same)
     structure = Structure(x, keys, held, others, same)
-    return [*children, *(own[n] for n in held)], structure, [*keys, *map(_Attribute, held)]
+    return [*children, *(own[n] for n in held)], structure, [*keys, *map(Attribute, held)]
 
 
 def _holds_arrays(x: Any) -> bool:
@@ -358,13 +338,22 @@ def _register(kind: Any) -> None:
     walked = functools.partial(take_apart, order=list, walks=True)
     ways: list[tuple[str, Any]] = [(NAMESPACE, take_apart), (STATES, in_order), (WALKS, walked)]
     for space, apart in ways:
-        guarded.register_pytree_node(kind, apart, _put_together, path_entry_type=_Entry, namespace=space)
+        calls().register_pytree_node(kind, apart, _put_together, path_entry_type=calls().Entry, namespace=space)
     _adopted.add(kind)
 
 
 def walk(tree: Any, space: str = WALKS, is_leaf: Any = None) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree and its structure; one that nests too deeply is an error of its own. Whoever asked for the
     walk sees its leaves, so objects that hold arrays and are no trees are leaves like others."""
+    if is_leaf is None:
+        plainly = flatten_plain(tree, space != NAMESPACE, plain, _is_leaf_class)
+        if plainly is not None:
+            return plainly
+    return walk_any(tree, space, is_leaf)
+
+
+def walk_any(tree: Any, space: str, is_leaf: Any = None) -> tuple[list[Any], optree.PyTreeSpec]:
+    """The same by optree, whatever the tree is."""
     stop = None
     if is_leaf is not None:
         if not callable(is_leaf):
@@ -375,7 +364,7 @@ def walk(tree: Any, space: str = WALKS, is_leaf: Any = None) -> tuple[list[Any],
 
     try:
         while True:
-            leaves, treedef = guarded.tree_flatten(tree, stop, none_is_leaf=True, namespace=space)
+            leaves, treedef = calls().tree_flatten(tree, stop, none_is_leaf=True, namespace=space)
             if not _any_adopted(leaves, False, is_leaf):
                 return leaves, treedef
     except RecursionError:
@@ -396,8 +385,16 @@ def _any_adopted(leaves: list[Any], strict: bool, is_leaf: Callable | None = Non
 @functools.lru_cache(maxsize=256)
 def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
     """That of a list or tuple of arrays alone."""
-    leaves: Any = [0] * length if is_list else (0,) * length
-    return guarded.tree_structure(leaves, none_is_leaf=True, namespace=NAMESPACE)
+    return PlainStructure((list if is_list else tuple, length), length)
+
+
+def _is_leaf_class(kind: type) -> bool:
+    """Whether instances of a class that was not met before are leaves that hold no arrays; noted then."""
+    if kind in _registered or kind in _adopted or not _is_plain(kind):
+        return False
+    if len(plain) < 1000:
+        plain.add(kind)
+    return True
 
 
 def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[list[Any], TreeDef]:
@@ -412,8 +409,11 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
         return [tree], LEAF
     if (kind is tuple or kind is list) and {array} == set(map(type, tree)):
         return list(tree), _structure_of_arrays(kind is list, len(tree))
+    plainly = flatten_plain(tree, space == STATES, plain, _is_leaf_class)
+    if plainly is not None:
+        return plainly
     try:
-        leaves, treedef = guarded.tree_flatten(tree, none_is_leaf=True, namespace=space)
+        leaves, treedef = calls().tree_flatten(tree, none_is_leaf=True, namespace=space)
         if not plain.issuperset(map(type, leaves)) and _any_adopted(leaves, strict):
             return flatten(tree, strict, space)
     except RecursionError:
@@ -500,7 +500,7 @@ def register_class(cls: type[T]) -> type[T]:
     with _lock:
         if cls in _adopted or cls in _registered:
             for space in _SPACES:
-                guarded.unregister_pytree_node(made, namespace=space)
+                calls().unregister_pytree_node(made, namespace=space)
             _adopted.discard(cls)
         if custom:
 
@@ -508,7 +508,7 @@ def register_class(cls: type[T]) -> type[T]:
                 return x.tree_flatten()
 
             for space in _SPACES:
-                guarded.register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
+                calls().register_pytree_node(made, flatten_instance, made.tree_unflatten, namespace=space)
         else:
             _register(made)
         _registered.add(cls)

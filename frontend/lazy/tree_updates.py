@@ -12,7 +12,7 @@ from typing import Any
 
 from smelt.ir.errors import TreeError, at_user_line
 
-from . import guarded, tree, tree_nodes
+from . import tree, tree_nodes
 from .arrays import array
 from .tree_nodes import NAMESPACE, TreeDef, attributes, is_adopted
 
@@ -97,6 +97,8 @@ def _merge_fixed(target: Any, source: Any) -> Any:
         return source
     parts = [merged(x, y) for (_, x), (_, y) in zip(old, new)]
     same = all(part is x for part, (_, x) in zip(parts, old))
+    if type(target) is tuple is type(source):
+        return target if same else tuple(parts)
     structures = [_one_level(x) for x in (target, source)]
     if structures[0] == structures[1]:
         if same:
@@ -105,11 +107,13 @@ def _merge_fixed(target: Any, source: Any) -> Any:
             for (_, x), part in zip(old, parts):
                 _in_place(x, part)
             return target
-    return guarded.tree_unflatten(structures[1], parts)
+    return tree_nodes.calls().tree_unflatten(structures[1], parts)
 
 
 def _one_level(x: Any) -> TreeDef:
-    return guarded.tree_structure(x, is_leaf=lambda y: y is not x, none_is_leaf=True, namespace=NAMESPACE)
+    calls = tree_nodes.calls()
+    found: TreeDef = calls.tree_structure(x, is_leaf=lambda y: y is not x, none_is_leaf=True, namespace=NAMESPACE)
+    return found
 
 
 def _merge_attributes(target: Any, source: Any) -> None:

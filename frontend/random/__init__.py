@@ -24,23 +24,7 @@ from smelt.ir.listing import listed as _listed
 from ..lacking import lacking as _lacking
 from .choosing import choice, shuffle
 from .continuous import gumbel, laplace, multivariate_normal, normal, truncated_normal, uniform
-from .counts import binomial, geometric, poisson
 from .discrete import bernoulli, bits, categorical, permutation, randint
-from .families import (
-    cauchy,
-    f,
-    logistic,
-    lognormal,
-    maxwell,
-    multinomial,
-    orthogonal,
-    pareto,
-    rademacher,
-    rayleigh,
-    triangular,
-    weibull,
-)
-from .gamma_family import beta, chisquare, dirichlet, exponential, gamma, student_t
 from .keys import key, seed, split, state
 
 __all__ = [
@@ -52,5 +36,29 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = _listed(globals())
-if not TYPE_CHECKING:
-    __getattr__ = _lacking(globals())
+if TYPE_CHECKING:
+    from .counts import binomial, geometric, poisson
+    from .families import (
+        cauchy,
+        f,
+        logistic,
+        lognormal,
+        maxwell,
+        multinomial,
+        orthogonal,
+        pareto,
+        rademacher,
+        rayleigh,
+        triangular,
+        weibull,
+    )
+    from .gamma_family import beta, chisquare, dirichlet, exponential, gamma, student_t
+else:  # loaded by the first use of any of them: they need derivatives and linear algebra
+    _LATE = {
+        "counts": "binomial geometric poisson",
+        "families": (
+            "cauchy f logistic lognormal maxwell multinomial orthogonal pareto rademacher rayleigh triangular weibull"
+        ),
+        "gamma_family": "beta chisquare dirichlet exponential gamma student_t",
+    }
+    __getattr__ = _lacking(globals(), _LATE)

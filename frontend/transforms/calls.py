@@ -11,7 +11,7 @@ import numpy as np
 
 from smelt.ir.errors import TreeError, at_user_line
 
-from ..lazy import guarded, tree
+from ..lazy import tree
 from ..lazy.arrays import array
 from ..lazy.static_keys import static_key
 from .versions import Receiver
@@ -47,7 +47,7 @@ def state_part(x: Any) -> Any:
 
 def keys_of_dicts(trees: Iterable[Any]) -> Any:
     """What tells trees apart that are equal, with the keys 1 and True, or 0.0 and -0.0; None if all keys are texts."""
-    keys = [e.entry for t in trees for a in guarded.accessors(t) for e in a if issubclass(e.type, dict)]
+    keys = [key for t in trees for key in tree.keys_of(t)]
     return None if all(type(k) is str for k in keys) else tuple(map(static_key, keys))
 
 

@@ -274,7 +274,7 @@ class CompiledFunction(Generic[P, R]):
     def _make(self, key: Any, args: Any, kwargs: Any, leaves: list, treedef: Any, state_arrays: list) -> Version:
         store = self._store
         with store.lock, collector.kept():
-            if (keys := keys_of_dicts(part for part in key if isinstance(part, tree.TreeDef))) is not None:
+            if (keys := keys_of_dicts(part for part in key if tree.is_structure(part))) is not None:
                 guarded.put(store.entries, key, UNCLEAR)
                 key = (*key, keys)
             version = guarded.find(store.entries, key)
@@ -314,10 +314,7 @@ class CompiledFunction(Generic[P, R]):
             return known
 
         def trace(sized: Callable[[Aval], Aval] | None = None) -> tuple[Trace, HeldState]:
-            given = leaves
-            if sized is not None:
-                given = [placeholder(sized(x.aval)) if isinstance(x, array) else x for x in leaves]
-            traced, outputs = self._trace(args, kwargs, given, treedef, bool(kwargs), state_arrays, sized)
+            traced, outputs = self._trace(args, kwargs, leaves, treedef, bool(kwargs), state_arrays, sized)
             return traced, self._held(outputs, sized is None and self._changes_types(outputs))
 
         self._count_trace(key)
@@ -392,7 +389,7 @@ class CompiledFunction(Generic[P, R]):
         """The trace, and a copy of `outputs` as the function leaves it. The state itself is as before.
 
         Args:
-            sized: gives the state other types.
+            sized: gives the arguments and the state other types.
         """
         names = names_of_arguments(self._fun, args, kwargs)
         parameters: list[Ref] = []
@@ -400,7 +397,8 @@ class CompiledFunction(Generic[P, R]):
         given = {} if self._donations is None else self._donations.arrays(args, kwargs)
         for x in leaves:
             if isinstance(x, array):
-                parameters.append(parameter(x.aval, GIVEN if len(parameters) in given else NO_ATTRS))
+                aval = x.aval if sized is None else sized(x.aval)
+                parameters.append(parameter(aval, GIVEN if len(parameters) in given else NO_ATTRS))
                 inner.append(wrap(parameters[-1]))
             else:
                 inner.append(unwrapped(x))
@@ -415,7 +413,7 @@ class CompiledFunction(Generic[P, R]):
         try:
             with tracing():
                 parameters += [parameter(x.aval if sized is None else sized(x.aval)) for x in state_arrays]
-                traced_state.begin(zip(parameters, values) if before and sized is None else None)
+                traced_state.begin(zip(parameters, values) if before else None)
                 for x, ref in zip(state_arrays, parameters[len(parameters) - len(state_arrays) :]):
                     x._ref = ref
                 result = self._fun(*new_args, **new_kwargs)

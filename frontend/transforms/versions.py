@@ -115,7 +115,7 @@ class RepeatedCall:
         if not version.static_outputs:
             if version.out_tree.is_leaf():
                 kind = array
-            elif version.out_tree.type is tuple and all(t.is_leaf() for t in version.out_tree.children()):
+            elif tree.is_tuple_of_leaves(version.out_tree):
                 kind = tuple
         return RepeatedCall(version, len(args), names, ordered, patterns, treedef, expected, kind)
 

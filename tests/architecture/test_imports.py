@@ -267,7 +267,7 @@ def test_what_few_programs_use_is_not_loaded() -> None:
     """By an array of numbers, and by functions of rows."""
     code = (
         "import sys; import smelt; smelt.fast.rms_norm(smelt.array([[1.0, 2.0]]), smelt.ones(2), 1e-5); "
-        "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.filed', 'json', "
+        "late = ('numpy.ma', 'smelt.own_kernels', 'smelt.backends.gpu.manifest', 'smelt.io', 'json', "
         "'smelt.transforms.compile', 'smelt.lazy.execution.strided', 'smelt.ir.elementary.functions'); "
         "print([name for name in late if name in sys.modules])"
     )
@@ -300,14 +300,14 @@ def test_names_that_load_on_use_are_there_when_asked_for() -> None:
 import sys
 import smelt
 late = [name for name in smelt.__all__ if name not in vars(smelt)]
-families = ("smelt.rest", "smelt.filed", "smelt.functions.sets", "smelt.functions.convolution", "smelt.linalg")
+families = ("smelt.io", "smelt.functions.sets", "smelt.functions.convolution", "smelt.linalg")
 assert not set(families) & set(sys.modules) and {"conv2d", "save", "linalg", "union1d"} <= set(late), late
 assert set(smelt.__all__) <= set(dir(smelt))
 smelt.save = kept = print
 from smelt import conv2d
 assert smelt.save is kept, "a program's own is kept"
 del smelt.save
-assert "smelt.rest" in sys.modules and "union1d" in vars(smelt) and smelt.conv2d is conv2d
+assert smelt.conv2d is conv2d and "union1d" not in vars(smelt), "the others are not loaded with it"
 names = {}
 exec("from smelt import *", names)
 assert set(smelt.__all__) <= set(names) and all(names[name] is getattr(smelt, name) for name in smelt.__all__)
@@ -317,3 +317,32 @@ except AttributeError as error:
     print(type(error).__name__)
 """
     assert run_python(code) == "MissingNameError"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_each_module_that_loads_on_use_loads_for_itself() -> None:
+    """Whatever is loaded first, it needs none of the others to be loaded before; and it has the names of the lists."""
+    code = """
+import importlib, os
+import smelt, smelt.late
+for module in sorted({module for module, _ in smelt.late.HOMES.values()}):
+    child = os.fork()
+    if not child:
+        try:
+            found = vars(importlib.import_module(f"smelt.{module}"))
+            for name, (home, attribute) in smelt.late.HOMES.items():
+                if home == module:
+                    assert getattr(smelt, name) is found[attribute] and name in smelt.__all__, name
+        except BaseException as error:
+            print(module, repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert not os.waitpid(child, 0)[1], module
+"""
+    assert run_python(code) == ""
+
+
+@pytest.mark.parametrize("name", ["pad", "conv2d", "quantile", "random.normal"])
+def test_array_functions_load_no_transformations(name: str) -> None:
+    code = f"import sys, smelt; smelt.{name}; print(*{{'optree', 'smelt.transforms.grad'}} & set(sys.modules))"
+    assert run_python(code) == ""

@@ -47,7 +47,7 @@ def run(code: str) -> str:
 
 #: What a program needs first of each family of modules that are loaded on use.
 FIRST = {
-    "smelt.rest": "smelt.nansum(x)",
+    "smelt.functions.nans": "smelt.nansum(x)",
     "smelt.passes.transform.listed": "smelt.grad(lambda v: (v * v * v).sum())(x)",
     "smelt.passes.transform.tape_transforms": "smelt.vmap(lambda v: smelt.softmax(v))(x)",
     "smelt.passes.dependence": "smelt.linearize(lambda v: smelt.sin(v) * v, x)[1](x)",

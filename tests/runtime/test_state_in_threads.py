@@ -163,6 +163,44 @@ def test_constants_of_a_trace(aside: Aside, constant: str, inside: bool) -> None
     assert read == [1.0] * len(read)
 
 
+#: What a function makes of its state and an argument, whose sizes are in attributes of ops, and of functions in these.
+SIZED: dict[str, Callable[[smelt.array, smelt.array], smelt.array]] = {
+    "ops": lambda w, x: smelt.concatenate([w, smelt.sum(x.reshape(x.shape[0], 1), axis=1)])[-2:] * x.shape[0],
+    "gradient": lambda w, x: smelt.grad(lambda v: smelt.sum(smelt.broadcast_to(v, (x.shape[0], 2)) ** 2) * x[0])(w),
+    "mapped": lambda w, x: smelt.sum(smelt.vmap(lambda v: w * smelt.sum(smelt.ones((x.shape[0],))) + v)(x), axis=0),
+    "branch": lambda w, x: smelt.cond(x[0] > 0, lambda v: v * smelt.sum(x[: x.shape[0]]), lambda v: v, w),
+}
+
+
+@pytest.mark.parametrize("made", SIZED)
+def test_a_look_at_what_is_traced_for_all_sizes(aside: Aside, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace on symbols does what the one on sizes before has done, and others see the same."""
+    state = {"w": smelt.array([1.0, 2.0])}
+    function = SIZED[made]
+    end, seen = TracedState.end, []
+
+    def looked(self: TracedState, outputs: Any) -> None:
+        if "w" in state and not self.is_over and len(seen) < 100:
+            seen.append(aside.run(lambda: (state["w"] + 0 * smelt.sum(state["w"])).tolist()))
+        end(self, outputs)
+
+    def step(x: smelt.array) -> smelt.array:
+        state["w"] = function(state["w"], x)
+        return smelt.sum(state["w"]) + x
+
+    f = smelt.compile(step, inputs=state, outputs=state)
+    monkeypatch.setattr(TracedState, "end", looked)
+    traces = []
+    for n in range(2, 9):
+        before = len(seen)
+        state["w"] = smelt.array([1.0, 2.0])
+        f(smelt.arange(1.0, n + 1))
+        traces.append(len(seen) - before)
+        for found in seen[before:]:
+            np.testing.assert_allclose(found, state["w"].tolist(), rtol=1e-6)
+    assert max(traces) == 2 and traces[-1] == 0, "some sizes were traced twice, later ones not at all"
+
+
 def test_an_array_that_becomes_another_one_while_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a result of a trace does at its end."""
     x, other = smelt.array([1.0]) + 1, smelt.array([1.0]) + 2
