@@ -126,11 +126,9 @@ class LaunchList:
                 part.step.launch([addresses[n] + offset for n, offset in part.places])
                 continue
             code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
-            if code and is_product:
-                raise _error(self._product, code)
             if code:
-                raise driver.error("cuLaunchKernel", code)
+                raise _error(code, self._product if is_product else None)
 
 
-def _error(step: Step, code: int) -> SmeltError:
-    return step.error(code)
+def _error(code: int, product: Step | None) -> SmeltError:
+    return driver.error("cuLaunchKernel", code) if product is None else product.error(code)
