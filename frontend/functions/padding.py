@@ -12,7 +12,16 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, 
 from smelt.ir.symbolic import index
 
 from ..lazy.arguments import is_list, listed, word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_shapes, broadcast_to_shape, convert, wrap
+from ..lazy.arrays import (
+    ArrayLike,
+    StreamOrDevice,
+    array,
+    as_array,
+    broadcast_shapes,
+    broadcast_to_shape,
+    convert,
+    wrap,
+)
 from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, iota, joined, one_axis, padded, piece, reversed_along, to_shape
 from ..lazy.streams import check_stream
