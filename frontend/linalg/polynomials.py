@@ -160,7 +160,7 @@ def polyfit(
 
 def _is_scaled(cov: bool | str, full: bool, free: int) -> bool | None:
     """Whether covariances are scaled by what is left; None if they are not asked for."""
-    if not isinstance(cov, (bool, np.bool_)) and cov != "unscaled":
+    if not (cov == "unscaled" if isinstance(cov, str) else isinstance(cov, (bool, np.bool_))):
         message = f'smelt.polyfit: cov must be a bool or "unscaled", is {shown(cov)}'
         raise AttributeValueError(at_user_line(message))
     if not isinstance(cov, str) and not cov:
