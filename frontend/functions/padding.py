@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from .rounding import floor, round
 
 __all__ = ["pad"]
 
-_STATISTICS = {"maximum": largest, "mean": mean, "median": median, "minimum": smallest}
+_STATISTICS: dict[str, Callable[..., array]] = {"maximum": largest, "mean": mean, "median": median, "minimum": smallest}
 
 
 @remembered
