@@ -39,7 +39,7 @@ NUMPY = {
     "copyto": "smelt.where, or x[...] = y", "putmask": "smelt.where(mask, values, x)",
     "r_": "smelt.concatenate",
     "isreal": "smelt.imag(x) == 0", "iscomplex": "smelt.imag(x) != 0", "ix_": "x[:, None], one array an axis",
-    "gamma": "smelt.exp(smelt.lgamma(x))", "beta": "smelt.exp(smelt.betaln(a, b))",
+    "gamma": "smelt.exp(smelt.lgamma(x)) of x > 0", "beta": "smelt.exp(smelt.betaln(a, b)) of a, b > 0",
     "exp10": "smelt.power(10.0, x)", "comb": "scipy.special.comb",
     "factorial": "smelt.exp(smelt.lgamma(n + 1))", "diagflat": "smelt.diag(smelt.ravel(x))",
     "triu_indices_from": "smelt.triu_indices(*x.shape)", "tril_indices_from": "smelt.tril_indices(*x.shape)",
@@ -209,10 +209,22 @@ JAX = {
         "block_until_ready=eval tree_map=utils.tree_map tree_flatten=utils.tree_flatten tree_leaves=utils.tree_flatten "
         "tree_unflatten=utils.tree_unflatten tree_util=utils tree=utils dynamic_slice=slice PRNGKey=random.key "
         "dynamic_update_slice=slice_update device_get=eval export=export_function pure_callback=custom_call "
-        "jacobian=jacrev"
+        "jacobian=jacrev top_k=topk rem=fmod rev=flip reduce_sum=sum reduce_max=max reduce_min=min "
+        "reduce_prod=prod population_count=bitwise_count bitcast_convert_type=view convert_element_type=astype "
+        "broadcast_in_dim=broadcast_to cumlogsumexp=logcumsumexp "
+        "dot_product_attention=fast.scaled_dot_product_attention is_finite=isfinite integer_pow=power "
+        "dot_general=tensordot conv_general_dilated=conv_general erf_inv=erfinv shift_left=left_shift "
+        "shift_right_arithmetic=right_shift hard_silu=nn.hardswish optimization_barrier=depends"
     ),
     "numpy": "smelt itself: import smelt as jnp", "lax": "smelt itself: smelt.scan, smelt.cond, smelt.while_loop, …",
     "device_put": "smelt.array(x), and with smelt.stream(device): where it is computed",
+    "select_n": "smelt.where(which, b, a)", "iota": "smelt.arange(n)", "broadcasted_iota": "smelt.indices(shape)[axis]",
+    "collapse": "smelt.flatten(x, i, j)",
+    "reduce_window": "smelt.nn.MaxPool2d and others", "custom_root": "smelt.custom_vjp around smelt.while_loop",
+    "log1mexp": "smelt.where(x < 0.7, smelt.log(-smelt.expm1(-x)), smelt.log1p(-smelt.exp(-x)))",
+    "logmeanexp": "smelt.logsumexp(x) - math.log(x.size)", "hard_sigmoid": "smelt.clip(x / 6 + 0.5, 0, 1)",
+    "standardize": "(x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)",
+    "sort_key_val": "i = smelt.argsort(keys); keys[i], values[i]",
     "pmap": "smelt.vmap", "xmap": "smelt.vmap", "eval_shape": "smelt.compile(f).trace(smelt.ShapeDtype(...))",
     "config": "the settings of docs/settings.md", "debug": "smelt.explain()",
 }  # fmt: skip

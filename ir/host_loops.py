@@ -22,6 +22,7 @@ class HostLoops:
         small_matrices: factors; see `small_matrices.c`.
         row_sums: sums or products of rows, or of rows before an axis of few elements; see `row_sums.c`.
         row_extrema: extrema of rows in the same way; see `row_extrema.c`.
+        running: running sums, products and extrema; see `running.c`.
         radix: sorts rows, or gives their order; see `radix.c`.
         write_rows: writes rows to an array, or combines them with its rows; see `written_rows.c`.
         arrange: copies an array into a contiguous one; see `arranged.c`.
@@ -42,6 +43,7 @@ class HostLoops:
     small_matrices: Callable[..., bool] | None = None
     row_sums: Callable[[np.ndarray, np.ndarray, int, int, int, bool], None] | None = None
     row_extrema: Callable[[np.ndarray, np.ndarray, int, int, int, bool], None] | None = None
+    running: Callable[[np.ndarray, np.ndarray, int, int, int, int], None] | None = None
     radix: Callable[..., None] | None = None
     write_rows: Callable[..., None] | None = None
     arrange: Callable[[np.ndarray, np.ndarray], None] | None = None

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from smelt.ir.listing import listed as _listed
 
 from ..lacking import lacking as _lacking
+from .cosines import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from .frames import istft, stft
 from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from .hermitian import hfft, hfft2, hfftn, ihfft, ihfft2, ihfftn
 from .transforms import (
     fft,
     fft2,
     fftn,
-    hfft,
     ifft,
     ifft2,
     ifftn,
-    ihfft,
     irfft,
     irfft2,
     irfftn,
@@ -32,8 +32,9 @@ from .transforms import (
 )
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
-    "irfft2", "irfftn", "istft", "rfft", "rfft2", "rfftfreq", "rfftn", "stft",
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "idct",
+    "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2",
+    "irfftn", "istft", "rfft", "rfft2", "rfftfreq", "rfftn", "stft",
 ]  # fmt: skip
 
 __dir__ = _listed(globals())

@@ -10,7 +10,6 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import DTypeError, ShapeError, at_user_line
 from smelt.ir.op import registry as ops
 
-from ..functions.complex_numbers import conjugate
 from ..lazy.arguments import integer, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, scalar_array, wrap
 from ..lazy.core import remembered
@@ -18,15 +17,15 @@ from ..lazy.movement import Axes, many_axes, one_axis, padded, permuted, shape_t
 from ..lazy.streams import check_stream
 
 __all__ = [
-    "fft", "fft2", "fftn", "hfft", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2",
-    "rfftn",
+    "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip
 
 #: What the library multiplies by, forward and backward, by the names of `norm`.
 _SCALES = {"backward": ("none", "mean"), "ortho": ("ortho", "ortho"), "forward": ("mean", "none")}
 
 
-def _axes(name: str, x: array, s: Axes | None, axes: Axes | None) -> tuple[tuple[int, ...], list[int | None]]:
+def axes_of(name: str, x: array, s: Axes | None, axes: Axes | None) -> tuple[tuple[int, ...], list[int | None]]:
     """The axes of a transform, counted from the front, and how many elements of each; None is all of them."""
     sizes = None if s is None else shape_tuple(name, s, "sizes consist")
     if axes is not None:
@@ -41,7 +40,7 @@ def _axes(name: str, x: array, s: Axes | None, axes: Axes | None) -> tuple[tuple
     return found, [None if n == -1 else integer(name, "a number of elements", n, 1) for n in sizes]
 
 
-def _resized(x: array, axes: Sequence[int], sizes: Sequence[int]) -> array:
+def resized(x: array, axes: Sequence[int], sizes: Sequence[int]) -> array:
     """Axes cut, or with zeros behind their elements."""
     want = list(x.shape)
     for axis, n in zip(axes, sizes):
@@ -67,7 +66,7 @@ def real_of(x: array) -> DType:
     return dtypes.float64 if x.dtype.real is dtypes.float64 else dtypes.float32
 
 
-def _transform(
+def transform(
     name: str, a: ArrayLike, s: Axes | None, axes: Axes | None, norm: str | None, kind: str, inverse: bool = False
 ) -> array:
     """All of the transforms: `kind` is "complex", "to real" or "from real"; the last axis is the one of real numbers.
@@ -81,7 +80,7 @@ def _transform(
         raise DTypeError(at_user_line(f"smelt.{name}: {rule}; a {x.aval}"))
     real = real_of(x)
     x = convert(x, real if kind == "from real" else real.complex)
-    found, asked = _axes(name, x, s, axes)
+    found, asked = axes_of(name, x, s, axes)
     if not found:
         if kind == "complex":
             return wrap(x._ref)
@@ -93,7 +92,7 @@ def _transform(
         sizes[-1] = n // 2 + 1
     if n < 1 or 0 in sizes:
         raise ShapeError(at_user_line(f"smelt.{name}: needs at least one element along each axis; a {x.aval}"))
-    x = _resized(x, found, sizes)
+    x = resized(x, found, sizes)
     steps = [(axis, "fft", {"inverse": inverse, "scale": scale}) for axis in reversed(found)]
     if kind == "from real":
         return _along(x, [(found[-1], "rfft", {"scale": scale}), *steps[1:]])
@@ -102,13 +101,13 @@ def _transform(
     return _along(x, steps)
 
 
-def _along_one(
+def along_one(
     name: str, a: ArrayLike, n: int | None, axis: int, norm: str | None, kind: str, inverse: bool = False
 ) -> array:
-    """`_transform` of one axis."""
+    """`transform` of one axis."""
     x = as_array(a)
     size = None if n is None else (integer(name, "n", n, 1),)
-    return _transform(name, x, size, (one_axis(name, axis, x.shape),), norm, kind, inverse)
+    return transform(name, x, size, (one_axis(name, axis, x.shape),), norm, kind, inverse)
 
 
 @remembered
@@ -134,7 +133,7 @@ def fft(
     array([10+0j, -2+2j, -2+0j, -2-2j], dtype=complex64)
     """
     check_stream(stream)
-    return _along_one("fft.fft", a, n, axis, norm, "complex")
+    return along_one("fft.fft", a, n, axis, norm, "complex")
 
 
 @remembered
@@ -160,7 +159,7 @@ def ifft(
     array([1+0j, 1+0j, 1+0j, 1+0j], dtype=complex64)
     """
     check_stream(stream)
-    return _along_one("fft.ifft", a, n, axis, norm, "complex", inverse=True)
+    return along_one("fft.ifft", a, n, axis, norm, "complex", inverse=True)
 
 
 @remembered
@@ -187,7 +186,7 @@ def rfft(
     array([10+0j, -2+2j, -2+0j], dtype=complex64)
     """
     check_stream(stream)
-    return _along_one("fft.rfft", a, n, axis, norm, "from real")
+    return along_one("fft.rfft", a, n, axis, norm, "from real")
 
 
 @remembered
@@ -213,60 +212,7 @@ def irfft(
     array([1, 2, 3, 4], dtype=float32)
     """
     check_stream(stream)
-    return _along_one("fft.irfft", a, n, axis, norm, "to real", inverse=True)
-
-
-@remembered
-def hfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
-) -> array:
-    """The real Fourier transform of n numbers of which the first n/2 + 1 are given, the others being conjugates.
-
-    Args:
-        a: an array of any dtype. The imaginary part of a[0], and of a[n/2] where n is even, is not looked at.
-        n: elements of the result, by default 2·(m - 1) for m elements of `a`; n // 2 + 1 of these are read, or zeros.
-        axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
-
-    Returns:
-        float32 (float64 of float64 and complex128), with n elements along the axis.
-
-    Raises:
-        ShapeError: no such axis, or nothing along it. AttributeValueError: n below 1, or another norm.
-
-    >>> import smelt
-    >>> smelt.fft.hfft(smelt.array([1, 2j, 0]))
-    array([1, 5, 1, -3], dtype=float32)
-    """
-    check_stream(stream)
-    return _along_one("fft.hfft", conjugate(a), n, axis, norm, "to real")
-
-
-@remembered
-def ihfft(
-    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = "backward", stream: StreamOrDevice = None
-) -> array:
-    """The inverse of `hfft`: the first n/2 + 1 elements of the inverse Fourier transform of real numbers.
-
-    Args:
-        a: an array of real numbers.
-        n: elements of the axis that are transformed: it is cut, or zeros are added at its end; None is all of it.
-        axis: the axis that is transformed.
-        norm: "backward", "ortho" or "forward"; None is "backward", as in NumPy.
-
-    Returns:
-        complex64 (complex128 of float64 and complex128), with n // 2 + 1 elements along the axis.
-
-    Raises:
-        ShapeError: no such axis, or nothing along it. DTypeError: complex numbers. AttributeValueError: n below 1, or
-        another norm.
-
-    >>> import smelt
-    >>> smelt.fft.ihfft(smelt.array([1.0, 5.0, 1.0, -3.0]))
-    array([1-0j, 0+2j, 0-0j], dtype=complex64)
-    """
-    check_stream(stream)
-    return conjugate(_along_one("fft.ihfft", a, n, axis, norm, "from real", inverse=True))
+    return along_one("fft.irfft", a, n, axis, norm, "to real", inverse=True)
 
 
 @remembered
@@ -295,7 +241,7 @@ def fftn(
            [-4+0j, 0+0j]], dtype=complex64)
     """
     check_stream(stream)
-    return _transform("fft.fftn", a, s, axes, norm, "complex")
+    return transform("fft.fftn", a, s, axes, norm, "complex")
 
 
 @remembered
@@ -324,7 +270,7 @@ def ifftn(
            [1+0j, 1+0j]], dtype=complex64)
     """
     check_stream(stream)
-    return _transform("fft.ifftn", a, s, axes, norm, "complex", inverse=True)
+    return transform("fft.ifftn", a, s, axes, norm, "complex", inverse=True)
 
 
 @remembered
@@ -352,7 +298,7 @@ def rfftn(
     (2, 2)
     """
     check_stream(stream)
-    return _transform("fft.rfftn", a, s, axes, norm, "from real")
+    return transform("fft.rfftn", a, s, axes, norm, "from real")
 
 
 @remembered
@@ -381,7 +327,7 @@ def irfftn(
            [3, 4]], dtype=float32)
     """
     check_stream(stream)
-    return _transform("fft.irfftn", a, s, axes, norm, "to real", inverse=True)
+    return transform("fft.irfftn", a, s, axes, norm, "to real", inverse=True)
 
 
 @remembered
@@ -410,7 +356,7 @@ def fft2(
            [-4+0j, 0+0j]], dtype=complex64)
     """
     check_stream(stream)
-    return _transform("fft.fft2", a, s, axes, norm, "complex")
+    return transform("fft.fft2", a, s, axes, norm, "complex")
 
 
 @remembered
@@ -439,7 +385,7 @@ def ifft2(
            [1+0j, 1+0j]], dtype=complex64)
     """
     check_stream(stream)
-    return _transform("fft.ifft2", a, s, axes, norm, "complex", inverse=True)
+    return transform("fft.ifft2", a, s, axes, norm, "complex", inverse=True)
 
 
 @remembered
@@ -467,7 +413,7 @@ def rfft2(
     (2, 2)
     """
     check_stream(stream)
-    return _transform("fft.rfft2", a, s, axes, norm, "from real")
+    return transform("fft.rfft2", a, s, axes, norm, "from real")
 
 
 @remembered
@@ -496,4 +442,4 @@ def irfft2(
            [3, 4]], dtype=float32)
     """
     check_stream(stream)
-    return _transform("fft.irfft2", a, s, axes, norm, "to real", inverse=True)
+    return transform("fft.irfft2", a, s, axes, norm, "to real", inverse=True)

@@ -22,7 +22,7 @@ from ..lazy.arrays import (
 )
 from ..lazy.core import remembered, remembered_numbers
 from ..lazy.movement import filled, joined, one_axis, piece
-from ..lazy.operands import as_floating, constant
+from ..lazy.operands import as_floating, constant, promote_all
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import maximum, minimum, power, remainder
@@ -89,17 +89,15 @@ def _logaddexp2(x: array, y: array) -> array:
 
 @remembered
 def sinc(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
-    """sin(πa) / (πa), and 1 at 0. Integers give float32.
-
-    Raises:
-        DTypeError: complex numbers.
+    """sin(πa) / (πa), and 1 at 0, of real and complex numbers. Integers give float32.
 
     >>> import smelt
     >>> smelt.sinc(smelt.array([0.0, 0.5, 2.0]))
     array([1, 0.63662, 0], dtype=float32)
     """
     check_stream(stream)
-    return computed("sinc", _sinc, a)
+    x = as_array(a)
+    return _sinc(x) if x.dtype.is_complex else computed("sinc", _sinc, a)
 
 
 def _sinc(x: array) -> array:
@@ -107,10 +105,10 @@ def _sinc(x: array) -> array:
     y = where(small, x, 0.0)
     square = y * y * 16.0
     near = polynomial([(-1) ** k * (math.pi / 4) ** (2 * k) / math.factorial(2 * k + 1) for k in range(11)], square)
-    infinite = isinf(x)
+    infinite = logical_and(isinf(real(x)), imag(x) == 0) if x.dtype.is_complex else isinf(x)
     z = where(logical_or(small, infinite), 1.5, x)
-    turn = z - 2 * round(z * 0.5)  # between -1 and 1, and exact: so whole numbers are zeros
-    folded = where(turn > 0.5, 1 - turn, where(turn < -0.5, -1 - turn, turn))
+    turn = z - 2 * round(real(z) * 0.5)  # between -1 and 1, and exact: so whole numbers are zeros
+    folded = where(real(turn) > 0.5, 1 - turn, where(real(turn) < -0.5, -1 - turn, turn))
     return where(small, near, where(infinite, 0.0, sin(math.pi * folded) / (math.pi * z)))
 
 
@@ -150,17 +148,14 @@ def fmax(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> arr
     Returns:
         Their common shape and dtype.
 
-    Raises:
-        DTypeError: complex numbers.
-
     >>> import smelt
     >>> smelt.fmax(smelt.array([1.0, float("nan")]), smelt.array([2.0, 3.0]))
     array([2, 3], dtype=float32)
     """
     check_stream(stream)
-    x, y = _ordered("fmax", a, b)
+    x, y = promote_all("fmax", a, b)
     found = maximum(x, y)
-    return where(isnan(x), y, where(isnan(y), x, found)) if x.dtype.is_float else found
+    return where(isnan(x), y, where(isnan(y), x, found)) if x.dtype.is_inexact else found
 
 
 @remembered_numbers
@@ -173,17 +168,14 @@ def fmin(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> arr
     Returns:
         Their common shape and dtype.
 
-    Raises:
-        DTypeError: complex numbers.
-
     >>> import smelt
     >>> smelt.fmin(smelt.array([1.0, float("nan")]), smelt.array([2.0, 3.0]))
     array([1, 3], dtype=float32)
     """
     check_stream(stream)
-    x, y = _ordered("fmin", a, b)
+    x, y = promote_all("fmin", a, b)
     found = minimum(x, y)
-    return where(isnan(x), y, where(isnan(y), x, found)) if x.dtype.is_float else found
+    return where(isnan(x), y, where(isnan(y), x, found)) if x.dtype.is_inexact else found
 
 
 @remembered_numbers

@@ -14,19 +14,21 @@ from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, 
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer, is_integer, is_list, number
+from ..lazy.arguments import integer, is_integer, is_list, number, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import counting, filled, iota, permuted, piece, to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
 from .bins import MOST_BINS, are_even, check_order, counted, order_checked, place_of_even, require_real
+from .estimated_bins import RULES, estimated_bins
 from .joining import concatenate, stack
 from .logic import logical_and, where
 from .reductions import max as largest
 from .reductions import min as smallest
 from .reductions import sum as total
 from .reductions import widened
+from .searching import host_values
 from .sorting import searchsorted
 
 __all__ = ["histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
@@ -51,16 +53,7 @@ def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
             flat = low == high
             low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
         else:
-            if not is_list(limits) or len(limits) != 2:
-                message = f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"
-                raise ArgumentTypeError(at_user_line(message))
-            first, last = (number(name, "range", v) for v in limits)
-            if not (math.isfinite(first) and math.isfinite(last) and first <= last):
-                message = f"smelt.{name}: range must be finite and ascending, is {shown(limits)}"
-                raise AttributeValueError(at_user_line(message))
-            if first == last:
-                first, last = first - 0.5, last + 0.5
-            low, high = (convert(as_array(v, x.dtype), x.dtype) for v in (first, last))
+            low, high = (convert(as_array(v, x.dtype), x.dtype) for v in _ends(name, limits))
         steps = iota((count,), 0, x.dtype)
         return concatenate([steps * ((high - low) / count) + low, to_shape(high, (1,))])
     edges = as_array(bins)
@@ -69,6 +62,30 @@ def _edges(name: str, x: array, bins: Any, limits: Any) -> array:
         raise ShapeError(at_user_line(f"smelt.{name}: bins must be a number or a vector of edges, are {edges.aval}"))
     require_real(name, edges)
     return convert(edges, dtypes.promote(x.dtype, dtypes.to_float(edges.dtype)))
+
+
+def _ends(name: str, limits: Any) -> tuple[float, float]:
+    """The first and last edge that are given."""
+    if not is_list(limits) or len(limits) != 2:
+        raise ArgumentTypeError(at_user_line(f"smelt.{name}: range must be a pair of numbers, is {shown(limits)}"))
+    first, last = (number(name, "range", v) for v in limits)
+    if not (math.isfinite(first) and math.isfinite(last) and first <= last):
+        message = f"smelt.{name}: range must be finite and ascending, is {shown(limits)}"
+        raise AttributeValueError(at_user_line(message))
+    return (first, last) if first < last else (first - 0.5, last + 0.5)
+
+
+def _number_of_bins(name: str, a: ArrayLike, bins: Any, limits: Any, weights: Any = None) -> Any:
+    """`bins`, or their number if they are a word for how to find it."""
+    if not isinstance(bins, str):
+        return bins
+    rule = word(name, "bins", bins, *RULES)
+    if weights is not None:
+        raise ArgumentTypeError(at_user_line(f'smelt.{name}: the number of bins, bins="{rule}", counts no weights'))
+    x = as_array(a)
+    require_real(name, x)
+    ends = None if limits is None else _ends(name, limits)
+    return estimated_bins(name, host_values(name, x, "give a number of bins").reshape(-1), rule, ends)
 
 
 def _floats(name: str, a: ArrayLike) -> array:
@@ -82,7 +99,7 @@ def _floats(name: str, a: ArrayLike) -> array:
 def histogram_bin_edges(
     a: ArrayLike,
     /,
-    bins: int | ArrayLike = 10,
+    bins: int | str | ArrayLike = 10,
     range: tuple[float, float] | None = None,
     *,
     stream: StreamOrDevice = None,
@@ -100,6 +117,7 @@ def histogram_bin_edges(
     array([0, 2, 4], dtype=float32)
     """
     check_stream(stream)
+    bins = _number_of_bins("histogram_bin_edges", a, bins, range)
     return _edges("histogram_bin_edges", _floats("histogram_bin_edges", a), bins, range)
 
 
@@ -134,7 +152,7 @@ def _histogram(a: ArrayLike, bins: Any, limits: Any, weights: ArrayLike | None, 
 def histogram(
     a: ArrayLike,
     /,
-    bins: int | ArrayLike = 10,
+    bins: int | str | ArrayLike = 10,
     range: tuple[float, float] | None = None,
     density: bool = False,
     weights: ArrayLike | None = None,
@@ -147,7 +165,8 @@ def histogram(
 
     Args:
         a: not complex; compared in float32, or in float64 where it is that.
-        bins: how many of equal width, or their edges, ascending.
+        bins: how many of equal width, or their edges, ascending; or a rule for how many there are, "auto", "doane",
+            "fd", "rice", "scott", "sqrt", "stone" or "sturges", which evaluates a.
         range: the first and last edge of bins of equal width; by default the least and greatest element.
         density: whether to divide by the number of elements and by the widths, so that the integral is 1.
         weights: what each element counts, of the shape of a.
@@ -158,12 +177,14 @@ def histogram(
 
     Raises:
         ShapeError, AttributeValueError, ArgumentTypeError: bins, range or weights that are none.
+        TraceError: a rule inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.histogram(smelt.array([1.0, 2.0, 1.0]), bins=2).hist
     array([2, 1], dtype=int32)
     """
     check_stream(stream)
+    bins = _number_of_bins("histogram", a, bins, range, weights)
     return Histogram(*_histogram(a, bins, range, weights, bool(density)))
 
 

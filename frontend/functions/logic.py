@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import overload
 
 from smelt.ir import dtypes
-from smelt.ir.errors import ArgumentTypeError, at_user_line
+from smelt.ir.dtypes import DType
+from smelt.ir.errors import ArgumentTypeError, DTypeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import number
+from ..lazy.arguments import is_list, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
@@ -26,6 +27,7 @@ from ..lazy.arrays import (
     scalar_array,
 )
 from ..lazy.core import remembered, remembered_floats, remembered_op
+from ..lazy.movement import broadcast_together
 from ..lazy.operands import constant
 from ..lazy.streams import check_stream
 from . import reductions
@@ -389,20 +391,31 @@ def _either_part(test, combine: Op, x: array) -> array:
 # Equality of arrays
 
 
+def _tolerance(what: str, given: ArrayLike, dtype: DType) -> array:
+    """Python's numbers, or others for each element."""
+    if not is_list(given) and not (isinstance(given, array) and given.ndim):
+        return scalar_array(number("isclose", what, given), dtype)
+    found = as_array(given, dtype)
+    if found.dtype.is_complex:
+        raise DTypeError(at_user_line(f"smelt.isclose: {what} must hold real numbers, is {found.aval}"))
+    return convert(found, dtype)
+
+
 @remembered
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
     /,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
     *,
     equal_nan: bool = False,
     stream: StreamOrDevice = None,
 ) -> array:
     """Whether |a - b| ≤ atol + rtol·|b|, as bool. Infinities are close to themselves only.
 
-    Integers are compared as float32. NaN is close to nothing, or to NaN if `equal_nan`.
+    Integers are compared as float32. NaN is close to nothing, or to NaN if `equal_nan`. Tolerances may be arrays, which
+    broadcast with the others.
 
     >>> import smelt
     >>> smelt.isclose(smelt.array([1.0, 2.0]), smelt.array([1.000001, 2.1]))
@@ -414,11 +427,8 @@ def isclose(
         x, y = convert(x, dtypes.float32), convert(y, dtypes.float32)
     size = emit_elementwise(ops["abs"], y)
     gap = emit_elementwise(ops["abs"], emit_elementwise(ops["sub"], x, y))
-    dtype, shape = size.dtype, size.shape
-    relative, absolute = (
-        broadcast_to_shape(scalar_array(number("isclose", what, v), dtype), shape)
-        for what, v in (("rtol", rtol), ("atol", atol))
-    )
+    relative, absolute = (_tolerance(what, v, size.dtype) for what, v in (("rtol", rtol), ("atol", atol)))
+    x, y, size, gap, relative, absolute = broadcast_together("isclose", [x, y, size, gap, relative, absolute])
     bound = emit_elementwise(ops["add"], absolute, emit_elementwise(ops["mul"], relative, size))
     near = emit_elementwise(_AND, emit_elementwise(_LESS_EQUAL, gap, bound), isfinite(bound))
     found = emit_elementwise(_OR, near, emit_elementwise(_EQUAL, x, y))
@@ -432,8 +442,8 @@ def allclose(
     a: ArrayLike,
     b: ArrayLike,
     /,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
     *,
     equal_nan: bool = False,
     stream: StreamOrDevice = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from smelt.ir.op import registry as ops
 
@@ -10,10 +11,11 @@ from ..lazy.arguments import integer
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, emit_elementwise
 from ..lazy.core import remembered
 from ..lazy.movement import iota
+from ..lazy.operands import arrays_of, promote_all
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
 from .arithmetic import maximum, sqrt
-from .logic import isnan, logical_and, logical_not, logical_or, where
+from .logic import isinf, isnan, logical_and, logical_not, logical_or, where
 from .reductions import sum as total
 from .shaping import expand_dims
 from .special_coefficients import ERFCINV, ERFCX
@@ -183,10 +185,20 @@ def xlogy(x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     array([0, 2.19722], dtype=float32)
     """
     check_stream(stream)
-    return computed("xlogy", _xlogy, x, y)
+    return _of_products("xlogy", _xlogy, x, y)
+
+
+def _of_products(name: str, formula: Callable[[array, array], array], x: ArrayLike, y: ArrayLike) -> array:
+    """`computed`, and the formula of complex numbers."""
+    given = arrays_of(x, y)
+    if any(v.dtype.is_complex for v in given):
+        return formula(*promote_all(name, x, y))
+    return computed(name, formula, x, y)
 
 
 def _xlogy(x: array, y: array) -> array:
+    if x.dtype.is_complex:
+        return x * log(where(logical_and(x == 0, logical_or(y == 0, isinf(y))), 1.0, y))
     # Where log(y) is finite the product is right by itself, and so is its derivative log(y) where x is 0.
     none = logical_and(x == 0, logical_or(y <= 0, y == math.inf))
     return x * log(where(none, 1.0, y))
@@ -201,10 +213,12 @@ def xlog1py(x: ArrayLike, y: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
     array([0, 2e-10], dtype=float32)
     """
     check_stream(stream)
-    return computed("xlog1py", _xlog1py, x, y)
+    return _of_products("xlog1py", _xlog1py, x, y)
 
 
 def _xlog1py(x: array, y: array) -> array:
+    if x.dtype.is_complex:
+        return x * log1p(where(logical_and(x == 0, logical_or(y == -1, isinf(y))), 0.0, y))
     none = logical_and(x == 0, logical_or(y <= -1, y == math.inf))
     return x * log1p(where(none, 0.0, y))
 

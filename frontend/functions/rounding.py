@@ -9,16 +9,17 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import AttributeValueError, at_user_line
+from smelt.ir.errors import AttributeValueError, ShapeError, at_user_line
 from smelt.ir.op import Op
 from smelt.ir.op import registry as ops
 
-from ..lazy.arguments import integer, no_out, number
+from ..lazy.arguments import integer, is_list, no_out, number
 from ..lazy.arrays import (
     ArrayLike,
     StreamOrDevice,
     array,
     as_array,
+    broadcast_shapes,
     broadcast_to_shape,
     convert,
     emit_elementwise,
@@ -151,9 +152,9 @@ def _to_multiples(x: array, places: int) -> array:
 @remembered
 def nan_to_num(
     a: ArrayLike,
-    nan: float = 0,
-    posinf: float | None = None,
-    neginf: float | None = None,
+    nan: ArrayLike = 0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
     *,
     stream: StreamOrDevice = None,
 ) -> array:
@@ -161,7 +162,8 @@ def nan_to_num(
 
     Args:
         nan: in place of NaN.
-        posinf, neginf: in place of inf and -inf; by default the largest and least finite number.
+        posinf, neginf: in place of inf and -inf; by default the largest and least finite number. All three may be
+            arrays, which broadcast to the shape of a.
 
     >>> import smelt
     >>> smelt.nan_to_num(smelt.array([float("nan"), float("-inf"), 1.0]), neginf=-5)
@@ -184,9 +186,19 @@ def nan_to_num(
         (emit_elementwise(equal, x, infinity), largest if posinf is None else posinf),
         (emit_elementwise(equal, x, emit_elementwise(_NEG, infinity)), -largest if neginf is None else neginf),
     ):
-        replacement = broadcast_to_shape(scalar_array(number("nan_to_num", "a replacement", value), dtype), shape)
+        replacement = broadcast_to_shape(_replacement(value, x), shape)
         found = emit_elementwise(_SELECT, test, replacement, found)
     return found
+
+
+def _replacement(value: ArrayLike, x: array) -> array:
+    if not is_list(value) and not (isinstance(value, array) and value.ndim):
+        return scalar_array(number("nan_to_num", "a replacement", value), x.dtype)
+    found = as_array(value, x.dtype)
+    if found.dtype.is_complex or broadcast_shapes("nan_to_num", found.shape, x.shape) != x.shape:
+        message = "smelt.nan_to_num: replacements must be real and broadcast to a"
+        raise ShapeError(at_user_line(f"{message}; {found.aval}, a {x.aval}"))
+    return convert(found, x.dtype)
 
 
 def largest_finite(dtype: DType) -> float:

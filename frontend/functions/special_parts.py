@@ -44,7 +44,7 @@ def computed(name: str, formula: Callable[..., array], *given: ArrayLike) -> arr
 
 def epsilon(dtype: DType) -> float:
     """The relative error of rounding."""
-    return 2.0**-53 if dtype is dtypes.float64 else 2.0**-24
+    return 2.0**-53 if dtype.real is dtypes.float64 else 2.0**-24
 
 
 def kept(series: Sequence[float], dtype: DType) -> Sequence[float]:

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, IndexOutOfRangeError, ShapeError, at_user_line, shown
 from smelt.ir.keywords import explain_keywords
 
-from ..lazy.arguments import integer, listed
+from ..lazy.arguments import integer, listed, word
 from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
 from ..lazy.core import remembered
 from ..lazy.movement import Axes, checked_shape, one_axis, piece, shape_tuple, to_shape
 from ..lazy.operands import exact_arrays
 from ..lazy.streams import check_stream
-from .arithmetic import add, floor_divide, multiply, remainder
+from .arithmetic import add, clip, floor_divide, multiply, remainder
 from .indexing import holds_array, host_array
 from .joining import are_cuts, check_pieces, concatenate, split, unstack
 from .known_indices import outside, refuse
@@ -48,8 +49,13 @@ def _with_axes(x: array, count: int) -> array:
 
 
 @remembered
-def vstack(arrays: Sequence[ArrayLike], /, *, stream: StreamOrDevice = None) -> array:
+def vstack(
+    arrays: Sequence[ArrayLike], /, *, dtype: DType | None = None, stream: StreamOrDevice = None
+) -> array:
     """Arrays below each other, along axis 0; a vector is a row.
+
+    Args:
+        dtype: of the result; by default that of the arrays together.
 
     Raises:
         ShapeError: shapes that differ on another axis.
@@ -60,12 +66,17 @@ def vstack(arrays: Sequence[ArrayLike], /, *, stream: StreamOrDevice = None) -> 
            [3, 4]], dtype=int32)
     """
     check_stream(stream)
-    return concatenate([_with_axes(x, 2) for x in _several("vstack", arrays)], 0)
+    return concatenate([_with_axes(x, 2) for x in _several("vstack", arrays)], 0, dtype=dtype)
 
 
 @remembered
-def hstack(arrays: Sequence[ArrayLike], /, *, stream: StreamOrDevice = None) -> array:
+def hstack(
+    arrays: Sequence[ArrayLike], /, *, dtype: DType | None = None, stream: StreamOrDevice = None
+) -> array:
     """Arrays beside each other: along axis 1, vectors along axis 0.
+
+    Args:
+        dtype: of the result; by default that of the arrays together.
 
     Raises:
         ShapeError: shapes that differ on another axis.
@@ -76,7 +87,7 @@ def hstack(arrays: Sequence[ArrayLike], /, *, stream: StreamOrDevice = None) -> 
     """
     check_stream(stream)
     found = [_with_axes(x, 1) for x in _several("hstack", arrays)]
-    return concatenate(found, 0 if found[0].ndim == 1 else 1)
+    return concatenate(found, 0 if found[0].ndim == 1 else 1, dtype=dtype)
 
 
 @remembered
@@ -243,18 +254,22 @@ def _in_range(name: str, given: Any, extent: int, what: str) -> None:
             raise IndexOutOfRangeError(at_user_line(f"smelt.{name}: {shown(given)} is not within {what}"))
 
 
-def unravel_index(indices: ArrayLike, shape: Axes, *, stream: StreamOrDevice = None) -> tuple[array, ...]:
+def unravel_index(
+    indices: ArrayLike, shape: Axes, order: str = "C", *, stream: StreamOrDevice = None
+) -> tuple[array, ...]:
     """The indices along each axis of the elements with certain indices in the flattened array.
 
     Args:
         indices: integers of any shape, not negative.
         shape: of the array.
+        order: "C", or "F" for indices in an array of which the first axis runs fastest.
 
     Returns:
         An array of the shape of `indices` for each axis: int32, or what else holds indices of that dtype and array.
 
     Raises:
         IndexOutOfRangeError: an index that is known is out of range. ArgumentTypeError: no integers.
+        AttributeValueError: another order.
 
     >>> import smelt
     >>> smelt.unravel_index(smelt.array([0, 5]), (2, 3))
@@ -264,24 +279,35 @@ def unravel_index(indices: ArrayLike, shape: Axes, *, stream: StreamOrDevice = N
     extents = checked_shape("unravel_index", shape)
     x = _positions("unravel_index", indices, extents)
     _in_range("unravel_index", indices, math.prod(extents), f"an array of shape {extents}")
+    last_first = word("unravel_index", "order", order, "C", "F") == "C"
     found: list[array] = []
-    for extent in reversed(extents):
+    for extent in reversed(extents) if last_first else extents:
         step = as_array(max(extent, 1), x.dtype)
-        found.insert(0, remainder(x, step))
+        found.append(remainder(x, step))
         x = floor_divide(x, step)
-    return tuple(found)
+    return tuple(reversed(found) if last_first else found)
 
 
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Axes, *, stream: StreamOrDevice = None) -> array:
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike],
+    dims: Axes,
+    mode: str | Sequence[str] = "raise",
+    order: str = "C",
+    *,
+    stream: StreamOrDevice = None,
+) -> array:
     """The indices in the flattened array of the elements with certain indices along each axis.
 
     Args:
         multi_index: integers for each axis; they broadcast.
         dims: the shape of the array.
+        mode: of indices out of range: "raise", or "clip" for the nearest end, or "wrap" for the remainder; or one of
+            these for each axis.
+        order: "C", or "F" for indices in an array of which the first axis runs fastest.
 
     Raises:
         IndexOutOfRangeError: an index that is known is out of range. ArgumentTypeError: no integers.
-        ShapeError: another number of axes.
+        ShapeError: another number of axes. AttributeValueError: another mode or order.
 
     >>> import smelt
     >>> smelt.ravel_multi_index((smelt.array([0, 1]), smelt.array([0, 2])), (2, 3))
@@ -293,10 +319,20 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Axes, *, stream: S
     if len(given) != len(extents) or not extents:
         message = f"smelt.ravel_multi_index: indices along {len(given)} axes of an array of shape {extents}"
         raise ShapeError(at_user_line(message))
+    modes = list(mode) if isinstance(mode, (list, tuple)) else [mode] * len(extents)
+    if len(modes) != len(extents):
+        message = f"smelt.ravel_multi_index: {len(modes)} modes for {len(extents)} axes, {shown(mode)}"
+        raise ShapeError(at_user_line(message))
     found: array | None = None
-    for index, extent in zip(given, extents):
+    along = list(zip(given, extents, modes))
+    for index, extent, kind in along if word("ravel_multi_index", "order", order, "C", "F") == "C" else along[::-1]:
         x = _positions("ravel_multi_index", index, extents)
-        _in_range("ravel_multi_index", index, extent, f"an axis of {extent} elements")
+        if word("ravel_multi_index", "mode", kind, "raise", "clip", "wrap") == "raise":
+            _in_range("ravel_multi_index", index, extent, f"an axis of {extent} elements")
+        elif not extent and x.size:
+            raise IndexOutOfRangeError(at_user_line("smelt.ravel_multi_index: an axis of 0 elements has no index"))
+        else:
+            x = remainder(x, max(extent, 1)) if kind == "wrap" else clip(x, 0, max(extent - 1, 0))
         found = x if found is None else add(multiply(found, extent), x)
     assert found is not None
     return found

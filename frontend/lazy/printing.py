@@ -19,7 +19,13 @@ from .graph import state
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """How floating-point numbers print. Attributes: precision (digits after the point; -1: six significant ones).
+    """How arrays print.
+
+    Attributes:
+        precision: digits after the point of floating-point numbers; -1: six significant ones.
+        threshold: elements from which on more are left out, but for `edgeitems` at either end of an axis.
+        edgeitems: how many those are.
+        linewidth: characters of a line, at most.
 
     >>> import smelt
     >>> smelt.get_printoptions().precision
@@ -27,9 +33,13 @@ class PrintOptions:
     """
 
     precision: int = -1
+    threshold: int = 1000
+    edgeitems: int = 3
+    linewidth: int = 75
 
     def __post_init__(self) -> None:
-        integer("PrintOptions", "precision", self.precision)
+        for name in ("precision", "threshold", "edgeitems", "linewidth"):
+            integer("PrintOptions", name, getattr(self, name))
 
 
 class _Local(threading.local):
@@ -51,22 +61,30 @@ _MOST = 1074
 
 
 def get_printoptions() -> PrintOptions:
-    """How floating-point numbers print now.
+    """How arrays print now.
 
     >>> import smelt
     >>> smelt.get_printoptions()
-    PrintOptions(precision=-1)
+    PrintOptions(precision=-1, threshold=1000, edgeitems=3, linewidth=75)
     """
     return _local.options or _options
 
 
-def set_printoptions(precision: int = -1) -> None:
+def set_printoptions(
+    precision: int = -1, *, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None
+) -> None:
     """Print floating-point numbers with so many digits after the point; -1 gives six significant digits.
 
     Inside of `printoptions` this holds for the rest of the block, elsewhere for all threads.
 
+    Args:
+        precision: digits after the point.
+        threshold: how many elements are printed at most: of larger arrays the elements at the ends of each axis are.
+        edgeitems: how many elements these are. linewidth: characters of a line. What is left out stays as it is.
+
     Raises:
-        AttributeValueError: less than -1, or more than 1074, which no number needs. ArgumentTypeError: not an int.
+        AttributeValueError: a precision less than -1, or more than 1074, which no number needs; others below 0, or a
+        line of no character. ArgumentTypeError: not an int.
 
     >>> import smelt
     >>> smelt.set_printoptions(precision=2)
@@ -75,30 +93,43 @@ def set_printoptions(precision: int = -1) -> None:
     >>> smelt.set_printoptions()
     """
     global _options
-    found = _checked(precision)
+    found = _checked(precision, threshold, edgeitems, linewidth)
     if _local.options is None:
         _options = found
     else:
         _local.options = found
 
 
-def _checked(precision: int) -> PrintOptions:
+def _checked(
+    precision: int, threshold: int | None, edgeitems: int | None, linewidth: int | None
+) -> PrintOptions:
     digits = integer("set_printoptions", "precision", precision, -1)
     if digits > _MOST:
         raise AttributeValueError(at_user_line(f"smelt.set_printoptions: precision is {_MOST} at most, not {digits}"))
-    return PrintOptions(digits)
+    now = get_printoptions()
+    return PrintOptions(
+        digits,
+        now.threshold if threshold is None else integer("set_printoptions", "threshold", threshold, 0),
+        now.edgeitems if edgeitems is None else integer("set_printoptions", "edgeitems", edgeitems, 0),
+        now.linewidth if linewidth is None else integer("set_printoptions", "linewidth", linewidth, 1),
+    )
 
 
 @contextmanager
-def printoptions(precision: int = -1) -> Iterator[PrintOptions]:
+def printoptions(
+    precision: int = -1, *, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None
+) -> Iterator[PrintOptions]:
     """`set_printoptions` inside a with block, for this thread.
+
+    Args:
+        precision, threshold, edgeitems, linewidth: as of `set_printoptions`.
 
     >>> import smelt
     >>> with smelt.printoptions(precision=2):
     ...     print(smelt.array([1 / 3, 1.0]))
     array([0.33, 1.00], dtype=float32)
     """
-    saved, _local.options = _local.options, _checked(precision)
+    saved, _local.options = _local.options, _checked(precision, threshold, edgeitems, linewidth)
     try:
         yield _local.options
     finally:
@@ -118,9 +149,11 @@ def format_array(x: Any) -> str:
     elif host.size == 0:
         body = "[]" if host.shape == (0,) else f"[], shape={host.shape}"
     else:
+        options = get_printoptions()
         body = np.array2string(
-            host, separator=", ", prefix="array(", suffix=")", threshold=1000, edgeitems=3, floatmode="maxprec",
-            precision=6, formatter=_formatter(host),
+            host, separator=", ", prefix="array(", suffix=")", threshold=options.threshold,
+            edgeitems=options.edgeitems, max_line_width=options.linewidth, floatmode="maxprec", precision=6,
+            formatter=_formatter(host),
         )  # fmt: skip
     return f"array({body}, dtype={x.dtype.name})"
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Literal, overload
+
+import numpy as np
+
 from smelt.ir import dtypes
-from smelt.ir.errors import ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 
 from ..functions.arithmetic import abs as absolute
 from ..functions.arithmetic import sqrt
 from ..functions.creation import eye
+from ..functions.dtypes import finfo
+from ..functions.linear import matmul
 from ..functions.logic import where
 from ..functions.polynomials import numbers_of, products, vander, vector_of
-from ..lazy.arguments import integer
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert
+from ..lazy.arguments import integer, number
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, broadcast_to_shape, convert
 from ..lazy.core import remembered
 from ..lazy.movement import filled, joined, piece, to_shape
 from ..lazy.operands import as_floating, exact_arrays
 from ..lazy.streams import check_stream
+from .factors import adjoint
 from .spectra import eigvals, lstsq
+from .systems import inv
 
 __all__ = ["poly", "polyfit", "roots"]
 
@@ -77,21 +85,39 @@ def roots(p: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     return eigvals(joined([row, eye(n - 1, n, dtype=dtype)], 0))
 
 
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, w: ArrayLike | None = None, *, rcond: float | None = None,
+    full: Literal[False] = False, cov: Literal[False] = False, stream: StreamOrDevice = None,
+) -> array: ...  # fmt: skip
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, w: ArrayLike | None = None, *, rcond: float | None = None,
+    full: bool = False, cov: bool | str = False, stream: StreamOrDevice = None,
+) -> array | tuple[array, ...]: ...  # fmt: skip
 @remembered
 def polyfit(
-    x: ArrayLike, y: ArrayLike, deg: int, w: ArrayLike | None = None, *, stream: StreamOrDevice = None
-) -> array:
+    x: ArrayLike, y: ArrayLike, deg: int, w: ArrayLike | None = None, *, rcond: float | None = None,
+    full: bool = False, cov: bool | str = False, stream: StreamOrDevice = None,
+) -> array | tuple[array, ...]:  # fmt: skip
     """The coefficients of the polynomial of degree `deg` that is nearest to points, by least squares.
 
     Args:
         x: shape (m,). y: shape (m,), or (m, k) for k fits at a time.
         w: weights of the points' distances, shape (m,).
+        rcond: up to which part of the largest singular value the others count as zero; by default m times the distance
+            of 1 to the next number of the dtype.
+        full: whether the sums of squares that are left, the rank, the singular values and rcond follow.
+        cov: whether the coefficients' covariances follow, shape (deg + 1, deg + 1) or (deg + 1, deg + 1, k), scaled so
+            that the distances have the variance that they have; "unscaled" if the weights are 1 / σ of known σ.
 
     Returns:
-        deg + 1 coefficients, the highest power first; shape (deg + 1,) or (deg + 1, k).
+        deg + 1 coefficients, the highest power first; shape (deg + 1,) or (deg + 1, k). With `full` a tuple of these
+        and four more, with `cov` a pair.
 
     Raises:
-        ShapeError: shapes that do not fit, or no points. AttributeValueError: a negative degree.
+        ShapeError: shapes that do not fit, or no points. AttributeValueError: a negative degree, another `cov`, or not
+        more points than coefficients to scale covariances by. ArgumentTypeError: both `full` and `cov`.
 
     >>> import smelt
     >>> x = smelt.array([0.0, 1.0, 2.0])
@@ -110,6 +136,8 @@ def polyfit(
         raise ShapeError(at_user_line(f"smelt.polyfit: w must have a weight for each of x; {weights.aval}, {at.aval}"))
     dtype = dtypes.to_float(dtypes.promote(at.dtype, to.dtype))
     dtype = dtypes.float32 if dtype.size == 2 else dtype
+    scaled = _is_scaled(cov, full, at.shape[0] - count)
+    tolerance = at.shape[0] * float(finfo(dtype.real).eps) if rcond is None else number("polyfit", "rcond", rcond)
     left, right = vander(convert(at, dtype), count), convert(to, dtype)
     if weights is not None:
         each = convert(weights, dtype)
@@ -117,5 +145,31 @@ def polyfit(
         right = right * to_shape(each, (*each.shape, *(1,) * (right.ndim - 1)))
     size = sqrt((absolute(left) ** 2).sum(0))  # columns of one length: powers of large numbers are large
     size = where(size == 0, 1, size)
-    found = lstsq(left / size, right)[0]
-    return found / to_shape(size, (count, *(1,) * (right.ndim - 1)))
+    found, rest, rank, values = lstsq(left / size, right, tolerance)
+    found = found / to_shape(size, (count, *(1,) * (right.ndim - 1)))
+    if full:
+        return found, rest, rank, values, as_array(tolerance, dtype.real)
+    if scaled is None:
+        return found
+    lines = left / size
+    covariances = inv(matmul(adjoint(lines), lines)) / (to_shape(size, (count, 1)) * size)
+    if right.ndim > 1:
+        covariances = broadcast_to_shape(to_shape(covariances, (count, count, 1)), (count, count, right.shape[1]))
+    return found, covariances * (rest / (at.shape[0] - count)) if scaled else covariances
+
+
+def _is_scaled(cov: bool | str, full: bool, free: int) -> bool | None:
+    """Whether covariances are scaled by what is left; None if they are not asked for."""
+    if not (cov == "unscaled" if isinstance(cov, str) else isinstance(cov, (bool, np.bool_))):
+        message = f'smelt.polyfit: cov must be a bool or "unscaled", is {shown(cov)}'
+        raise AttributeValueError(at_user_line(message))
+    if not isinstance(cov, str) and not cov:
+        return None
+    if full:
+        raise ArgumentTypeError(at_user_line("smelt.polyfit: full and cov exclude each other"))
+    if cov == "unscaled":
+        return False
+    if free <= 0:
+        message = "smelt.polyfit: covariances are scaled by what is left of more points than coefficients"
+        raise AttributeValueError(at_user_line(f'{message}; cov="unscaled" needs no more'))
+    return True

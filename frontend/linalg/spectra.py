@@ -23,7 +23,7 @@ from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
 from ..functions.shaping import broadcast_to, expand_dims
 from ..lazy.arguments import is_list, number, word
-from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_all
+from ..lazy.arrays import ArrayLike, StreamOrDevice, array, as_array, convert, emit, emit_all, meeting
 from ..lazy.core import remembered
 from ..lazy.movement import filled
 from ..lazy.streams import check_stream
@@ -38,7 +38,7 @@ __all__ = [
 
 def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
     """The symmetric matrices of which one triangle is given."""
-    word(f"linalg.{name}", "UPLO", triangle, "L", "U")
+    triangle = word(f"linalg.{name}", "UPLO", triangle.upper() if isinstance(triangle, str) else triangle, "L", "U")
     x = as_array(a)
     ops[name].infer_checked([x.aval], {})
     if triangle == "U":
@@ -46,8 +46,23 @@ def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
     return tril(x) + adjoint(tril(x, -1))
 
 
+def _reduced(name: str, a: ArrayLike, b: ArrayLike, triangle: str) -> tuple[array, array]:
+    """The matrices l⁻¹·a·l⁻ᴴ with the eigenvalues of a·v = w·b·v, and l, the Cholesky factors of b."""
+    x, y = as_array(a), as_array(b)
+    dtype = dtypes.promote(x.dtype, y.dtype)
+    x, y = _symmetric(name, meeting(a, x, dtype), triangle), _symmetric(name, meeting(b, y, dtype), triangle)
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(at_user_line(f"smelt.linalg.{name}: a and b must be of one size; a {x.aval}, b {y.aval}"))
+    lower = emit(ops["cholesky"], (y,))
+    half = emit(ops["solve_triangular"], (lower, x), {"upper": False})
+    found = adjoint(emit(ops["solve_triangular"], (lower, adjoint(half)), {"upper": False}))
+    return (found + adjoint(found)) * 0.5, lower
+
+
 @remembered
-def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> EigenResult:
+def eigh(
+    a: ArrayLike, UPLO: str = "L", *, b: ArrayLike | None = None, stream: StreamOrDevice = None
+) -> EigenResult:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: a·v = v·diag(w), with vᴴ·v = 1.
 
     Where eigenvalues are equal but for rounding, their vectors are any basis of what belongs to them: derivatives are
@@ -56,13 +71,16 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> Eig
     Args:
         a: shape (…, n, n), float32, float64 or complex, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
+        b: positive definite matrices of the size of `a`, whose batch axes are broadcast with its, for the eigenvalues
+            of a·v = b·v·diag(w), with vᴴ·b·v = 1.
 
     Returns:
         ``(eigenvalues, eigenvectors)``: w of shape (…, n), real and in ascending order, and v of the shape of `a`, with
         a vector in each column; the largest element of a complex vector is real.
 
     Raises:
-        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
+        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle. When it is
+        evaluated, LibraryError: `b` is not positive definite.
 
     >>> import smelt
     >>> w, v = smelt.linalg.eigh(smelt.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -70,29 +88,36 @@ def eigh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> Eig
     array([1, 3], dtype=float32)
     """
     check_stream(stream)
-    return EigenResult(*emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),)))
+    if b is None:
+        return EigenResult(*emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),)))
+    inner, lower = _reduced("eigh", a, b, UPLO)
+    values, vectors = emit_all(ops["eigh"], (inner,))
+    return EigenResult(values, emit(ops["solve_triangular"], (adjoint(lower), vectors), {"upper": True}))
 
 
 @remembered
-def eigvalsh(a: ArrayLike, UPLO: str = "L", *, stream: StreamOrDevice = None) -> array:
+def eigvalsh(a: ArrayLike, UPLO: str = "L", *, b: ArrayLike | None = None, stream: StreamOrDevice = None) -> array:
     """Eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Args:
         a: shape (…, n, n), float32, float64 or complex, of which one triangle is read.
         UPLO: that triangle, "L" or "U".
+        b: positive definite matrices, for the eigenvalues of a·v = w·b·v; see `eigh`.
 
     Returns:
         Shape (…, n), in the dtype of `a`; of complex matrices they are real, too.
 
     Raises:
-        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle.
+        ShapeError: no square matrices. DTypeError: another dtype. AttributeValueError: another triangle. When it is
+        evaluated, LibraryError: `b` is not positive definite.
 
     >>> import smelt
     >>> smelt.linalg.eigvalsh(smelt.array([[2.0, 1.0], [1.0, 2.0]]))
     array([1, 3], dtype=float32)
     """
     check_stream(stream)
-    return emit(ops["eigvalsh"], (_symmetric("eigvalsh", a, UPLO),))
+    inner = _symmetric("eigvalsh", a, UPLO) if b is None else _reduced("eigvalsh", a, b, UPLO)[0]
+    return emit(ops["eigvalsh"], (inner,))
 
 
 @remembered

@@ -30,6 +30,7 @@ from ..op import (
     require_dtype,
     require_positions,
 )
+from ..running import running
 from ..sorting import order_along, sorted_along
 from .indexing import take_along
 from .reduce import highest, lowest
@@ -109,7 +110,7 @@ class CumSum(Cumulative, name="cumsum"):
     linearity = "jointly"
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
-        return np.cumsum(x, axis, dtype=x.dtype)
+        return running(np.add, x, axis)
 
     def transpose(
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
@@ -136,7 +137,7 @@ class CumProd(Cumulative, name="cumprod"):
     regroups = False  # 0 · (1e30 · 1e30) is no number
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
-        return np.cumprod(x, axis, dtype=x.dtype)
+        return running(np.multiply, x, axis)
 
     def jvp(
         self, b: Builder, primals: Values, tangents: Tangents, results: Values,
@@ -193,7 +194,7 @@ class CumMax(_CumExtremum, name="cummax"):
     """
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
-        return np.maximum.accumulate(x, axis)
+        return running(np.maximum, x, axis)
 
     def identity(self, dtype: DType) -> float | complex:
         return lowest(dtype)
@@ -211,7 +212,7 @@ class CumMin(_CumExtremum, name="cummin"):
     """
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
-        return np.minimum.accumulate(x, axis)
+        return running(np.minimum, x, axis)
 
     def identity(self, dtype: DType) -> float | complex:
         return highest(dtype)

@@ -456,7 +456,7 @@ if core.native is not None:
     loops.fourier, loops.fourier_columns = core.native.fourier, core.native.fourier_columns
     loops.random_words, loops.small_matrices = core.native.random_words, core.native.small_matrices
     loops.radix, loops.row_sums, loops.write_rows = core.native.radix, core.native.row_sums, core.native.write_rows
-    loops.row_extrema = core.native.row_extrema
+    loops.row_extrema, loops.running = core.native.row_extrema, core.native.running
     loops.arrange, loops.convert_halves = core.native.arrange, core.native.convert_halves
     loops.select = core.native.select
     loops.signs = core.native.signs

@@ -87,6 +87,7 @@ static PyMethodDef functions[] = {
     {"vector_bytes", vector_bytes, METH_NOARGS, "See vectors.h."},
     {"row_extrema", row_extrema, METH_VARARGS, "See row_extrema.c."},
     {"row_sums", row_sums, METH_VARARGS, "See row_sums.c."},
+    {"running", running, METH_VARARGS, "See running.c."},
     {"convert_halves", convert_halves, METH_VARARGS, "See halves.c."},
     {"random_words", random_words, METH_VARARGS, "See threefry.c."},
     {"radix", radix, METH_VARARGS, "See radix.c."},

@@ -5,7 +5,7 @@
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; sizeless.c:
    `sizeless_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c:
    running it; calls.c: `run_calls`; alike.c: `buffers_like`, `put_like`; elements.c: erf, shifts; selected.c: elements of one array or
-   another; row_sums.c: sums of rows; row_extrema.c: extrema of rows; halves.c: half precision; threefry.c: random words;
+   another; row_sums.c: sums of rows; row_extrema.c: extrema of rows; running.c: running sums and extrema; halves.c: half precision; threefry.c: random words;
    fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c:
    scattering; arranged.c: copies in another order; core.c: the module.
 
@@ -109,6 +109,9 @@ SHARED PyObject *row_sums(PyObject *module, PyObject *args);
 
 /* row_extrema.c */
 SHARED PyObject *row_extrema(PyObject *module, PyObject *args);
+
+/* running.c */
+SHARED PyObject *running(PyObject *module, PyObject *args);
 
 /* halves.c */
 SHARED PyObject *convert_halves(PyObject *module, PyObject *args);

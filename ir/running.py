@@ -1,0 +1,29 @@
+"""Running sums, products and extrema of arrays of NumPy's, which goes along rows one by one: a loop of the core, where
+there is one, goes along several."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .host_loops import loops
+from .host_memory import contiguous, empty
+
+#: Functions of which `running.c` has loops, and types, by their characters, with what it calls them.
+RUNNING: dict[np.ufunc, int] = {np.add: 0, np.multiply: 1, np.minimum: 2, np.maximum: 3}
+KINDS = {"i": 0, "f": 2, "d": 3, **{c: 0 if np.dtype(c).itemsize == 4 else 1 for c in "lq"}}
+#: Elements from which on that is called.
+LEAST = 512
+
+
+def running(ufunc: np.ufunc, x: np.ndarray, axis: int) -> np.ndarray:
+    """``ufunc.accumulate(x, axis)``, in the dtype of x."""
+    kind = KINDS.get(x.dtype.char)
+    if kind is None or loops.running is None or x.size < LEAST or not x.dtype.isnative:
+        found: np.ndarray = ufunc.accumulate(x, axis, dtype=x.dtype.type)
+        return found
+    x = contiguous(x)
+    out = empty(x.shape, x.dtype)
+    loops.running(x, out, RUNNING[ufunc], kind, x.shape[axis], math.prod(x.shape[axis + 1 :]))
+    return out
