@@ -12,9 +12,12 @@ Where the processor multiplies pairs of bfloat16, a step of the depth is two (se
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Sequence
 
-from smelt.backends.contraction import Product
+from smelt.backends.contraction import Operand, Product
+from smelt.backends.lowering import Fused
 from smelt.ir.host_threads import processors
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -23,7 +26,7 @@ from ..schedules import ScheduledKernel
 from ..streaming import LINE_BYTES, is_large, prefetch_line
 from .blocks import Blocks, Bounds
 from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
-from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
+from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
 
 #: Rows of a block of the result, bytes of its columns, and of both together: its sums lie in a cache.
 BLOCK_ROWS, COLUMN_BYTES, BLOCK_BYTES = 192, 2048, 192 * 1024
@@ -31,6 +34,11 @@ BLOCK_ROWS, COLUMN_BYTES, BLOCK_BYTES = 192, 2048, 192 * 1024
 DEPTH_BYTES, FEW_COLUMNS = 768, 512
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
+#: Into how many parts rows or columns are cut where there are fewer blocks.
+CUTS = (1, 2, 4)
+#: How many multiplications take as long as to bring an element into a tile, which a cache behind the first one holds:
+#: one that lies in memory; one that is computed, or read where guards hold.
+COPIED, MADE = 16, 24
 
 #: Of a sum, and an element or a pair of each side: the sum with their product.
 Accumulate = Callable[[Scalar, Scalar, Scalar], Scalar]
@@ -41,9 +49,42 @@ def build_panels(module: KernelModule, name: str, product: Product) -> Scheduled
     return _Panels(module, name, product).build()
 
 
-def is_enough(blocks: int) -> bool:
-    """Whether this many blocks keep all processors busy; each further block fills the tiles of both operands again."""
-    return blocks >= ENOUGH_BLOCKS or blocks % processors() == 0
+def plan_blocks(
+    sides: Sides, rows: Sequence[Fused], columns: Sequence[Fused], height: int, width: int, wide: int, batch: int
+) -> tuple[Blocks, Blocks]:
+    """Blocks of rows and of columns, in as few parts as keep all processors busy.
+
+    Each block of rows fills the columns' tile once more, and the other way round: what takes longer to fill is cut.
+
+    Args:
+        height, width: of the inner kernel.
+        wide: how many columns a block has at most.
+        batch: how many products there are.
+    """
+    across = _cuts(columns, min(sides.columns.extent, wide), width)
+    down = _cuts(rows, min(sides.rows.extent, BLOCK_ROWS), height)
+    if batch * down[0].count * across[0].count >= ENOUGH_BLOCKS:
+        return down[0], across[0]
+    effort = [_effort(operand) for operand in (sides.row_operand, sides.column_operand)]
+
+    def duration(r: Blocks, c: Blocks) -> float:
+        """Of the processor that has most to do, for each step of the depth; what all do counts, as others wait."""
+        multiply = up_to(r.capacity, height) * up_to(c.capacity, width)
+        block, blocks = multiply + effort[0] * r.capacity + effort[1] * c.capacity, batch * r.count * c.count
+        return block * (-(-blocks // processors()) + blocks / processors() / 4)
+
+    return min(itertools.product(down, across), key=lambda pair: duration(*pair))
+
+
+def _cuts(loops: Sequence[Fused], most: int, multiple: int) -> list[Blocks]:
+    """Loops in blocks of at most `most` positions, or of parts of these; the first are the largest."""
+    found = [Blocks.plan(loops, max(multiple, most // parts), multiple) for parts in CUTS]
+    inside = math.prod(loop.extent for loop in found[-1].inner)  # a part that takes one step more is smaller than two
+    return found + [Blocks.plan(loops, min(most, most // parts + inside - 1), multiple) for parts in CUTS[1:]]
+
+
+def _effort(operand: Operand) -> int:
+    return COPIED if operand.source is not None and not operand.access.guards else MADE
 
 
 class _Panels(TiledKernel):
@@ -57,13 +98,8 @@ class _Panels(TiledKernel):
         self.width = self.lanes * self.vectors
         self.in_pairs = k.checks is None and suits_pairs(product)
         wide = min(COLUMN_BYTES, BLOCK_BYTES // min(sides.rows.extent, BLOCK_ROWS)) // size
-        # Each block of rows fills the columns' tile once more, and the other way round: the smaller is filled again.
-        cut = (1, 2) if sides.rows.extent < sides.columns.extent else (2, 1)
-        for down, across in ((1, 1), cut, (2, 2), (4, 2), (4, 4)):
-            self.rows = Blocks.plan(rows, max(self.height, min(sides.rows.extent, BLOCK_ROWS) // down), self.height)
-            self.columns = Blocks.plan(columns, max(self.width, min(sides.columns.extent, wide) // across), self.width)
-            if is_enough(self.units):
-                break
+        batch = math.prod(loop.extent for loop in self.batch)
+        self.rows, self.columns = plan_blocks(sides, rows, columns, self.height, self.width, wide, batch)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         depth = sides.merged(product.depth)
         once = self.columns.count == 1 and wide == self.width
