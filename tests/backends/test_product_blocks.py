@@ -87,3 +87,26 @@ def test_gradients_of_weights_at_edges(
         arrays = [smelt.array(a).astype(kind) for a in (x, np.ones(weights, "f"), c)]
         found = np.asarray(smelt.compile(layer)(*arrays).astype(smelt.float64))
     np.testing.assert_allclose(found, wanted, rtol={"bfloat16": 8e-3}.get(dtype, 0))
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("image", [(3, 21, 20, 33), (1, 40, 1, 70), (0, 9, 9, 33)])
+def test_columns_of_a_long_depth_are_kept(
+    kept: int, dtype: str, image: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of the depth that are brought into their order once, and for each block of rows, give the same sums."""
+    monkeypatch.setattr(panels, "KEPT_BYTES", kept)
+    random, kind = np.random.default_rng(0), getattr(smelt, dtype)
+    x = random.integers(-2, 3, image).astype("f")
+    w = random.integers(-2, 3, (64, 3, 3, image[-1])).astype("f")
+    blocks = calls_of(monkeypatch, panels.Tile, "use", lambda arguments, result: arguments)
+    with override(tier="program", small_work=0, cache=False):
+        layer = smelt.compile(lambda x, w: smelt.maximum(smelt.conv2d(x, w, padding=1), -9))
+        found = np.asarray(layer(smelt.array(x).astype(kind), smelt.array(w).astype(kind)).astype(smelt.float64))
+    padded = np.pad(x.astype("d"), [(0, 0), (1, 1), (1, 1), (0, 0)])
+    parts = {(i, j): padded[:, i : i + image[1], j : j + image[2]] for i, j in np.ndindex(3, 3)}
+    terms = [np.einsum("nhwc,oc->nhwo", part, w[:, i, j]) for (i, j), part in parts.items()]
+    np.testing.assert_array_equal(found, np.maximum(sum(terms), -9))
+    if image[0] > 1:
+        assert bool(blocks) == bool(kept)

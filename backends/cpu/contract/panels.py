@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Callable, Sequence
 
 from smelt.backends.contraction import Operand, Product
@@ -26,12 +27,15 @@ from ..schedules import ScheduledKernel
 from ..streaming import LINE_BYTES, is_large, prefetch_line
 from .blocks import Blocks, Bounds
 from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
-from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
+from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, pitch_of, rows_of, up_to
 
 #: Rows of a block of the result, bytes of its columns, and of both together: its sums lie in a cache.
 BLOCK_ROWS, COLUMN_BYTES, BLOCK_BYTES = 192, 2048, 192 * 1024
 #: Bytes of the depth in a tile; and of columns whose tile may be so much deeper as they are fewer.
 DEPTH_BYTES, FEW_COLUMNS = 768, 512
+#: Bytes of columns that are brought into their order once for all blocks of rows, in blocks of the depth. Threads of
+#: macOS's pool have little room on their stacks.
+KEPT_BYTES = (256 if sys.platform == "darwin" else 1024) * 1024
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
 #: Into how many parts rows or columns are cut where there are fewer blocks.
@@ -106,11 +110,15 @@ class _Panels(TiledKernel):
         self.source = Source.of(k, sides.row_operand, rows, depth, self.dtype) if once else None
         size = 2 if self.in_pairs else size
         few = not self.batch and self.columns.count == 1 and product.depth.extent * size <= DEPTH_BYTES
+        fits = product.depth.extent * pitch_of(wide, self.dtype) * size <= KEPT_BYTES
+        keeps = not self.batch and self.columns.count == 1 and self.rows.count > 1 and fits and not self.in_pairs
         # A block of columns that are to be turned has room of its own, unless it is made once.
-        room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few else DEPTH_BYTES
+        room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few and not keeps else DEPTH_BYTES
         if self.source is not None:
             room *= FEW_COLUMNS // self.dtype.size // wide
         self.depth = Blocks.plan(depth, room // size, self.lanes)
+        #: Whether all blocks are made with the same columns, as those of a layer of few weights.
+        self.same_columns = keeps or (not self.batch and self.columns.count == self.depth.count == 1)
         self.make_sums(tall, wide)
         left, right = sides.rows_along_depth is not False, sides.columns_along_depth is True
         self.a: Tile | PairTile
@@ -121,13 +129,19 @@ class _Panels(TiledKernel):
         else:
             if self.source is None:
                 self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
-            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
-        #: Whether all blocks are made with the same columns, as those of a layer of few weights.
-        self.same_columns = not self.batch and self.columns.count == self.depth.count == 1
+            kept = self.depth.count if self.same_columns else 1
+            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right, None, kept)
 
     def each_unit(self) -> None:
+        k = self.k
+
+        def block(depth: Bounds, number: Scalar) -> None:
+            if isinstance(self.b, Tile):
+                self.b.use(number)
+            self.b.fill(self.columns.enter(k, k.const(0, INDEX)), depth)
+
         if self.same_columns:
-            self.b.fill(self.columns.enter(self.k, self.k.const(0, INDEX)), self.depth.whole(self.k))
+            self.depth.run_numbered(k, block)
         super().each_unit()
 
     def _lines(self, r: Scalar) -> tuple[Memory, list[Scalar], int]:
@@ -144,7 +158,9 @@ class _Panels(TiledKernel):
         if not once:
             self.start_sums(tall)
 
-        def block(depth: Bounds) -> None:
+        def block(depth: Bounds, number: Scalar) -> None:
+            if self.same_columns and isinstance(self.b, Tile):
+                self.b.use(number)
             if self.source is None:
                 self.a.fill(rows, depth)
             else:  # where the block begins
@@ -153,7 +169,7 @@ class _Panels(TiledKernel):
                 self.b.fill(columns, depth)
             self._multiply(tall, wide, self.depth.elements(depth), once)
 
-        self.depth.run(k, block)
+        self.depth.run_numbered(k, block)
 
     def _multiply(self, tall: Scalar, wide: Scalar, steps: Scalar, once: bool) -> None:
         """Add the products of the tiles to the sums."""

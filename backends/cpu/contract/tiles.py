@@ -193,6 +193,7 @@ class Tile:
         read_along_depth: whether the operand is read in that order. If its lines run across, blocks of it are
             transposed in registers.
         dtype: as what elements are held, if not as what they are computed in.
+        kept: how many blocks have room, one behind the other.
 
     Attributes:
         strides: in memory, along the free loops and along the depth.
@@ -200,14 +201,16 @@ class Tile:
 
     def __init__(
         self, k: CpuKernel, operand: Operand, free: Blocks, positions: int, depth: Blocks, along_depth: bool,
-        read_along_depth: bool, dtype: DType | None = None,
+        read_along_depth: bool, dtype: DType | None = None, kept: int = 1,
     ):  # fmt: skip
         self.k, self.operand, self.free, self.depth = k, operand, free, depth
         self.read_along_depth = read_along_depth
         dtype = dtype or compute_dtype(operand.dtype)
         self.lanes = lanes_of(dtype)
         self.steps, positions = up_to(depth.capacity, self.lanes), up_to(positions, self.lanes)
-        self.memory, self.strides = self._room(positions, dtype, along_depth)
+        self.memory, self.strides = self._room(positions, dtype, along_depth, kept)
+        self._size = self.memory.aval.size // kept
+        self._first = k.const(0, INDEX)
         #: What is read where all guards hold, as in the middle of an image: longer runs lie beside each other there.
         self.inside = replace(operand, access=Access(operand.access.place))
         #: Along what the operand is read; and the same in as few loops as arrays take without guards.
@@ -219,22 +222,29 @@ class Tile:
         if read_along_depth and not along_depth and depth.capacity >= self.lanes:
             self.staged = self._room(positions, dtype, True)
 
-    def _room(self, positions: int, dtype: DType, along_depth: bool) -> tuple[Memory, tuple[int, int]]:
+    def _room(
+        self, positions: int, dtype: DType, along_depth: bool, kept: int = 1
+    ) -> tuple[Memory, tuple[int, int]]:  # fmt: skip
         lines, length = (positions, self.steps) if along_depth else (self.steps, positions)
         pitch = pitch_of(length, dtype)
-        return self.k.scratch(lines * pitch, dtype), (pitch, 1) if along_depth else (1, pitch)
+        return self.k.scratch(kept * lines * pitch, dtype), (pitch, 1) if along_depth else (1, pitch)
+
+    def use(self, block: Scalar) -> None:
+        """Go on with the room of a block."""
+        self._first = block * self._size
 
     def offset(self, free: Scalar, depth: Scalar) -> Scalar:
         """Where in the tile an element is."""
-        return free * self.strides[0] + depth * self.strides[1]
+        return self._first + free * self.strides[0] + depth * self.strides[1]
 
     def fill(self, free: Bounds, depth: Bounds) -> None:
         """Compute the block of the operand between two positions of its loops, in the order in which it lies."""
         k = self.k
         memory, strides = self.staged or (self.memory, self.strides)
+        start = k.const(0, INDEX) if self.staged is not None else self._first
 
         def element(i: Scalar, j: Scalar, operand: Operand) -> None:
-            k.write(operand.read(k), memory, i * strides[0] + j * strides[1])
+            k.write(operand.read(k), memory, start + i * strides[0] + j * strides[1])
 
         along, bounds = self.along, depth if self.read_along_depth else free
 
