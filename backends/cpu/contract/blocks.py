@@ -101,12 +101,37 @@ class Blocks:
             last = k.op("arith.minui", [last, k.const(self.stepped.extent, INDEX)], INDEX)
         return first, last
 
-    def run(self, k: CpuKernel, body: Callable[[Bounds], None], span: Bounds | None = None) -> None:
-        """Run `body` for every block in order; with `span`, for what lies in it, from a block's start on."""
+    def run_numbered(self, k: CpuKernel, body: Callable[[Bounds, Scalar], None]) -> None:
+        """Run `body` for every block in order, with its number."""
+
+        def block(bounds: Bounds) -> None:
+            number = k.const(0, INDEX)
+            for at, loop in zip(places, self.outer):
+                number = number * loop.extent + at
+            step = k.op("arith.divui", [bounds[0], k.const(self.step, INDEX)], INDEX)
+            body(bounds, number if self._steps == 1 else number * self._steps + step)
+
+        places: list[Scalar] = []
+        self.run(k, block, places=places)
+
+    def run(
+        self, k: CpuKernel, body: Callable[[Bounds], None], span: Bounds | None = None,
+        places: list[Scalar] | None = None,
+    ) -> None:  # fmt: skip
+        """Run `body` for every block in order; with `span`, for what lies in it, from a block's start on.
+
+        Args:
+            places: receives where the outer loops stand, outermost first.
+        """
 
         def level(i: int) -> None:
+            def inside(at: Scalar) -> None:
+                if places is not None:
+                    places.append(at)
+                level(i + 1)
+
             if i < len(self.outer):
-                k.loop(self.outer[i], k.const(0, INDEX), k.const(self.outer[i].extent, INDEX), lambda at: level(i + 1))
+                k.loop(self.outer[i], k.const(0, INDEX), k.const(self.outer[i].extent, INDEX), inside)
             elif self._steps == 1:
                 body(self._bounds(k, k.const(0, INDEX)))
             else:

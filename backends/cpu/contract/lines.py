@@ -36,6 +36,8 @@ TOGETHER_BYTES = 64 * 1024
 ENOUGH_BLOCKS = 16
 #: Products of a row that are added with their sum in a register, and those that have sums of their own.
 STEPS, BLOCK_STEPS = 4, 128
+#: Those of a single row with columns of half precision: a step reads less, and its sums as often.
+HALF_STEPS = 8
 #: How many steps ahead large operands are fetched.
 AHEAD = 8
 
@@ -106,6 +108,10 @@ class _Lines(LinesKernel):
         self.take_together(self.dtype.size * max(tall, 1) * self.columns.capacity)
         self.make_sums(tall, self.together * self.columns.capacity)
         is_long = product.depth.extent > BLOCK_STEPS <= 4 * self.steps[-1].extent
+        source = self.sides.column_operand.source
+        is_half = tall == 1 and source is not None and source[0].dtype.size == 2
+        #: Steps that are added together.
+        self.at_once = HALF_STEPS if is_half and product.depth.extent >= 2 * BLOCK_STEPS else STEPS
         self.adds = product.rules.multiplies and is_long
         self.part = self.k.scratch(max(tall, 1) * self.pitch, self.dtype) if self.adds else self.sums
 
@@ -118,7 +124,7 @@ class _Lines(LinesKernel):
                 k.loop(loops[0], zero, k.const(loops[0].extent, INDEX), lambda _: level(loops[1:]))
                 return
             inner = loops[0] if loops else Fused([])
-            blocks = Blocks.plan([inner], BLOCK_STEPS, STEPS)
+            blocks = Blocks.plan([inner], BLOCK_STEPS, self.at_once)
             blocks.run(k, lambda steps: block(inner, blocks.first(k, steps), blocks.elements(steps)))
 
         def block(inner: Fused, first: Scalar, count: Scalar) -> None:
@@ -126,8 +132,9 @@ class _Lines(LinesKernel):
             lines = self.rows.elements(rows) * self.pitch
             if self.adds:
                 k.loop(None, zero, lines, lambda i: k.write(k.const(0, self.dtype), self.part, i))
-            whole = first + k.op("arith.divui", [count, k.const(STEPS, INDEX)], INDEX) * STEPS
-            k.loop(None, first, whole, lambda d: self._add(inner, d, STEPS, columns), step=STEPS)
+            some = self.at_once
+            whole = first + k.op("arith.divui", [count, k.const(some, INDEX)], INDEX) * some
+            k.loop(None, first, whole, lambda d: self._add(inner, d, some, columns), step=some)
             k.loop(None, whole, first + count, lambda d: self._add(inner, d, 1, columns))
             if self.adds:
                 k.loop(None, zero, lines, lambda i: k.write(k.read(self.sums, i) + k.read(self.part, i), self.sums, i))
@@ -145,7 +152,7 @@ class _Lines(LinesKernel):
                 unrolled(k, self.each_row, lambda: left[-1].append(sides.row_operand.read(k)))
 
         # Beside the products of one row the hardware keeps up, and only one row has several loops of columns.
-        if count == STEPS and len(left[0]) > 1:
+        if count > 1 and len(left[0]) > 1:
             self._fetch(depth, places, columns)
 
         def column(c: Scalar) -> None:

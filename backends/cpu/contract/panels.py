@@ -12,9 +12,13 @@ Where the processor multiplies pairs of bfloat16, a step of the depth is two (se
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+import math
+import sys
+from collections.abc import Callable, Sequence
 
-from smelt.backends.contraction import Product
+from smelt.backends.contraction import Operand, Product
+from smelt.backends.lowering import Fused
 from smelt.ir.host_threads import processors
 from smelt.ir.scalar import INDEX, Scalar
 
@@ -23,14 +27,22 @@ from ..schedules import ScheduledKernel
 from ..streaming import LINE_BYTES, is_large, prefetch_line
 from .blocks import Blocks, Bounds
 from .pairs import PairTile, multiply_in_float32, multiply_pairs, suits_pairs
-from .tiles import Source, Tile, TiledKernel, has_wide_registers, rows_of, up_to
+from .tiles import Sides, Source, Tile, TiledKernel, has_wide_registers, pitch_of, rows_of, up_to
 
 #: Rows of a block of the result, bytes of its columns, and of both together: its sums lie in a cache.
 BLOCK_ROWS, COLUMN_BYTES, BLOCK_BYTES = 192, 2048, 192 * 1024
 #: Bytes of the depth in a tile; and of columns whose tile may be so much deeper as they are fewer.
 DEPTH_BYTES, FEW_COLUMNS = 768, 512
+#: Bytes of columns that are brought into their order once for all blocks of rows, in blocks of the depth. Threads of
+#: macOS's pool have little room on their stacks.
+KEPT_BYTES = (256 if sys.platform == "darwin" else 1024) * 1024
 #: Enough blocks of the result for any number of threads that is likely.
 ENOUGH_BLOCKS = 16
+#: Into how many parts rows or columns are cut where there are fewer blocks.
+CUTS = (1, 2, 4)
+#: How many multiplications take as long as to bring an element into a tile, which a cache behind the first one holds:
+#: one that lies in memory; one that is computed, or read where guards hold.
+COPIED, MADE = 16, 24
 
 #: Of a sum, and an element or a pair of each side: the sum with their product.
 Accumulate = Callable[[Scalar, Scalar, Scalar], Scalar]
@@ -41,9 +53,42 @@ def build_panels(module: KernelModule, name: str, product: Product) -> Scheduled
     return _Panels(module, name, product).build()
 
 
-def is_enough(blocks: int) -> bool:
-    """Whether this many blocks keep all processors busy; each further block fills the tiles of both operands again."""
-    return blocks >= ENOUGH_BLOCKS or blocks % processors() == 0
+def plan_blocks(
+    sides: Sides, rows: Sequence[Fused], columns: Sequence[Fused], height: int, width: int, wide: int, batch: int
+) -> tuple[Blocks, Blocks]:
+    """Blocks of rows and of columns, in as few parts as keep all processors busy.
+
+    Each block of rows fills the columns' tile once more, and the other way round: what takes longer to fill is cut.
+
+    Args:
+        height, width: of the inner kernel.
+        wide: how many columns a block has at most.
+        batch: how many products there are.
+    """
+    across = _cuts(columns, min(sides.columns.extent, wide), width)
+    down = _cuts(rows, min(sides.rows.extent, BLOCK_ROWS), height)
+    if batch * down[0].count * across[0].count >= ENOUGH_BLOCKS:
+        return down[0], across[0]
+    effort = [_effort(operand) for operand in (sides.row_operand, sides.column_operand)]
+
+    def duration(r: Blocks, c: Blocks) -> float:
+        """Of the processor that has most to do, for each step of the depth; what all do counts, as others wait."""
+        multiply = up_to(r.capacity, height) * up_to(c.capacity, width)
+        block, blocks = multiply + effort[0] * r.capacity + effort[1] * c.capacity, batch * r.count * c.count
+        return block * (-(-blocks // processors()) + blocks / processors() / 4)
+
+    return min(itertools.product(down, across), key=lambda pair: duration(*pair))
+
+
+def _cuts(loops: Sequence[Fused], most: int, multiple: int) -> list[Blocks]:
+    """Loops in blocks of at most `most` positions, or of parts of these; the first are the largest."""
+    found = [Blocks.plan(loops, max(multiple, most // parts), multiple) for parts in CUTS]
+    inside = math.prod(loop.extent for loop in found[-1].inner)  # a part that takes one step more is smaller than two
+    return found + [Blocks.plan(loops, min(most, most // parts + inside - 1), multiple) for parts in CUTS[1:]]
+
+
+def _effort(operand: Operand) -> int:
+    return COPIED if operand.source is not None and not operand.access.guards else MADE
 
 
 class _Panels(TiledKernel):
@@ -57,24 +102,23 @@ class _Panels(TiledKernel):
         self.width = self.lanes * self.vectors
         self.in_pairs = k.checks is None and suits_pairs(product)
         wide = min(COLUMN_BYTES, BLOCK_BYTES // min(sides.rows.extent, BLOCK_ROWS)) // size
-        # Each block of rows fills the columns' tile once more, and the other way round: the smaller is filled again.
-        cut = (1, 2) if sides.rows.extent < sides.columns.extent else (2, 1)
-        for down, across in ((1, 1), cut, (2, 2), (4, 2), (4, 4)):
-            self.rows = Blocks.plan(rows, max(self.height, min(sides.rows.extent, BLOCK_ROWS) // down), self.height)
-            self.columns = Blocks.plan(columns, max(self.width, min(sides.columns.extent, wide) // across), self.width)
-            if is_enough(self.units):
-                break
+        batch = math.prod(loop.extent for loop in self.batch)
+        self.rows, self.columns = plan_blocks(sides, rows, columns, self.height, self.width, wide, batch)
         tall, wide = up_to(self.rows.capacity, self.height), up_to(self.columns.capacity, self.width)
         depth = sides.merged(product.depth)
         once = self.columns.count == 1 and wide == self.width
         self.source = Source.of(k, sides.row_operand, rows, depth, self.dtype) if once else None
         size = 2 if self.in_pairs else size
         few = not self.batch and self.columns.count == 1 and product.depth.extent * size <= DEPTH_BYTES
+        fits = product.depth.extent * pitch_of(wide, self.dtype) * size <= KEPT_BYTES
+        keeps = not self.batch and self.columns.count == 1 and self.rows.count > 1 and fits and not self.in_pairs
         # A block of columns that are to be turned has room of its own, unless it is made once.
-        room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few else DEPTH_BYTES
+        room = DEPTH_BYTES // 2 if sides.columns_along_depth and not few and not keeps else DEPTH_BYTES
         if self.source is not None:
             room *= FEW_COLUMNS // self.dtype.size // wide
         self.depth = Blocks.plan(depth, room // size, self.lanes)
+        #: Whether all blocks are made with the same columns, as those of a layer of few weights.
+        self.same_columns = keeps or (not self.batch and self.columns.count == self.depth.count == 1)
         self.make_sums(tall, wide)
         left, right = sides.rows_along_depth is not False, sides.columns_along_depth is True
         self.a: Tile | PairTile
@@ -85,13 +129,19 @@ class _Panels(TiledKernel):
         else:
             if self.source is None:
                 self.a = Tile(k, sides.row_operand, self.rows, tall, self.depth, left, left)
-            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right)
-        #: Whether all blocks are made with the same columns, as those of a layer of few weights.
-        self.same_columns = not self.batch and self.columns.count == self.depth.count == 1
+            kept = self.depth.count if self.same_columns else 1
+            self.b = Tile(k, sides.column_operand, self.columns, wide, self.depth, False, right, None, kept)
 
     def each_unit(self) -> None:
+        k = self.k
+
+        def block(depth: Bounds, number: Scalar) -> None:
+            if isinstance(self.b, Tile):
+                self.b.use(number)
+            self.b.fill(self.columns.enter(k, k.const(0, INDEX)), depth)
+
         if self.same_columns:
-            self.b.fill(self.columns.enter(self.k, self.k.const(0, INDEX)), self.depth.whole(self.k))
+            self.depth.run_numbered(k, block)
         super().each_unit()
 
     def _lines(self, r: Scalar) -> tuple[Memory, list[Scalar], int]:
@@ -108,7 +158,9 @@ class _Panels(TiledKernel):
         if not once:
             self.start_sums(tall)
 
-        def block(depth: Bounds) -> None:
+        def block(depth: Bounds, number: Scalar) -> None:
+            if self.same_columns and isinstance(self.b, Tile):
+                self.b.use(number)
             if self.source is None:
                 self.a.fill(rows, depth)
             else:  # where the block begins
@@ -117,7 +169,7 @@ class _Panels(TiledKernel):
                 self.b.fill(columns, depth)
             self._multiply(tall, wide, self.depth.elements(depth), once)
 
-        self.depth.run(k, block)
+        self.depth.run_numbered(k, block)
 
     def _multiply(self, tall: Scalar, wide: Scalar, steps: Scalar, once: bool) -> None:
         """Add the products of the tiles to the sums."""

@@ -193,6 +193,7 @@ class Tile:
         read_along_depth: whether the operand is read in that order. If its lines run across, blocks of it are
             transposed in registers.
         dtype: as what elements are held, if not as what they are computed in.
+        kept: how many blocks have room, one behind the other.
 
     Attributes:
         strides: in memory, along the free loops and along the depth.
@@ -200,55 +201,70 @@ class Tile:
 
     def __init__(
         self, k: CpuKernel, operand: Operand, free: Blocks, positions: int, depth: Blocks, along_depth: bool,
-        read_along_depth: bool, dtype: DType | None = None,
+        read_along_depth: bool, dtype: DType | None = None, kept: int = 1,
     ):  # fmt: skip
         self.k, self.operand, self.free, self.depth = k, operand, free, depth
         self.read_along_depth = read_along_depth
         dtype = dtype or compute_dtype(operand.dtype)
         self.lanes = lanes_of(dtype)
         self.steps, positions = up_to(depth.capacity, self.lanes), up_to(positions, self.lanes)
-        self.memory, self.strides = self._room(positions, dtype, along_depth)
+        self.memory, self.strides = self._room(positions, dtype, along_depth, kept)
+        self._size = self.memory.aval.size // kept
+        self._first = k.const(0, INDEX)
         #: What is read where all guards hold, as in the middle of an image: longer runs lie beside each other there.
         self.inside = replace(operand, access=Access(operand.access.place))
+        #: Along what the operand is read; and the same in as few loops as arrays take without guards.
+        self.along = depth if read_along_depth else free
         uses = [linearize(at, v.shape) for v, at in operand.loads]
-        self.run = Blocks.whole_of(fuse_variables(depth.variables, uses)) if depth.count == 1 else None
+        inner = [v for loop in self.along.inner for v in loop.variables]
+        self.runs = replace(self.along, inner=tuple(fuse_variables(inner, uses)))
         self.staged: tuple[Memory, tuple[int, int]] | None = None
         if read_along_depth and not along_depth and depth.capacity >= self.lanes:
             self.staged = self._room(positions, dtype, True)
 
-    def _room(self, positions: int, dtype: DType, along_depth: bool) -> tuple[Memory, tuple[int, int]]:
+    def _room(
+        self, positions: int, dtype: DType, along_depth: bool, kept: int = 1
+    ) -> tuple[Memory, tuple[int, int]]:  # fmt: skip
         lines, length = (positions, self.steps) if along_depth else (self.steps, positions)
         pitch = pitch_of(length, dtype)
-        return self.k.scratch(lines * pitch, dtype), (pitch, 1) if along_depth else (1, pitch)
+        return self.k.scratch(kept * lines * pitch, dtype), (pitch, 1) if along_depth else (1, pitch)
+
+    def use(self, block: Scalar) -> None:
+        """Go on with the room of a block."""
+        self._first = block * self._size
 
     def offset(self, free: Scalar, depth: Scalar) -> Scalar:
         """Where in the tile an element is."""
-        return free * self.strides[0] + depth * self.strides[1]
+        return self._first + free * self.strides[0] + depth * self.strides[1]
 
     def fill(self, free: Bounds, depth: Bounds) -> None:
         """Compute the block of the operand between two positions of its loops, in the order in which it lies."""
         k = self.k
         memory, strides = self.staged or (self.memory, self.strides)
+        start = k.const(0, INDEX) if self.staged is not None else self._first
 
-        def element(i: Scalar, j: Scalar, operand: Operand = self.operand) -> None:
-            k.write(operand.read(k), memory, i * strides[0] + j * strides[1])
+        def element(i: Scalar, j: Scalar, operand: Operand) -> None:
+            k.write(operand.read(k), memory, start + i * strides[0] + j * strides[1])
+
+        along, bounds = self.along, depth if self.read_along_depth else free
+
+        def read(i: Scalar, blocks: Blocks, bounds: Bounds, operand: Operand) -> None:
+            blocks.each(k, bounds, lambda j: element(*((i, j) if self.read_along_depth else (j, i)), operand))
 
         def line(i: Scalar) -> None:
-            self.depth.each(k, depth, lambda j: element(i, j))
+            read(i, along, bounds, self.operand)
 
         def whole_line(i: Scalar) -> None:
-            blocks, bounds = (self.run, self.run.whole(k)) if self.run is not None else (self.depth, depth)
-            blocks.each(k, bounds, lambda j: element(i, j, self.inside))
+            read(i, self.runs, bounds, self.inside)
 
         def either(i: Scalar) -> None:
-            is_whole = holds_along(k, self.operand.access.guards, self.depth.variables)
+            is_whole = holds_along(k, self.operand.access.guards, along.variables)
             k.when(is_whole, lambda: whole_line(i))
             k.when(~is_whole, lambda: line(i))
 
-        if self.read_along_depth:
-            self.free.each(k, free, either if self.operand.access.guards and k.checks is None else line)
-        else:
-            self.depth.each(k, depth, lambda j: self.free.each(k, free, lambda i: element(i, j)))
+        others, their_bounds = (self.free, free) if self.read_along_depth else (self.depth, depth)
+        is_guarded = k.checks is None and may_hold_along(self.operand.access.guards, along.variables)
+        others.each(k, their_bounds, either if is_guarded else line)
         if self.staged is not None:
             self._transpose(*self.staged, self.free.elements(free), self.depth.elements(depth))
 
@@ -311,6 +327,17 @@ def step_of(index: Index, loop: Fused) -> int:
     steps = {(index.step(name) or 0) / loop.strides[name] for name, extent in loop.variables if extent > 1}
     step = next(iter(steps)) if len(steps) == 1 else 0
     return int(step) if step == int(step) else 0
+
+
+def may_hold_along(guards: Sequence[Guard], variables: Sequence[tuple[str, int]]) -> bool:
+    """Whether there are guards that may hold at once for all positions of some variables: none of them leaves more
+    positions of its axis than that has."""
+    extents = dict(variables)
+
+    def span(index: Index) -> int:
+        return sum(abs(step) * (extents.get(a.args[0], 1) - 1) for a, step in index.terms if a.kind == "var")
+
+    return bool(guards) and all(span(guard.index) < guard.extent for guard in guards)
 
 
 def holds_along(k: CpuKernel, guards: Sequence[Guard], variables: Sequence[tuple[str, int]]) -> Scalar:
