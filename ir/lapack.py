@@ -10,8 +10,9 @@ cost more, with another library than OpenBLAS, and where a matrix has no such fa
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,23 @@ def _told(x: Argument | None) -> bytes | int | str | None:
     return x if x is None or isinstance(x, (bytes, int)) else ""
 
 
+@functools.lru_cache(maxsize=_MOST_ROOMS)
+def _prepared(name: str, told: tuple[bytes | int | None, ...], has_status: bool) -> tuple[Callable[..., Any], Any, Any]:
+    """A function, and what it is called with: addresses, zeros for those of arrays and of the status, and the lengths
+    of words. Words and integers lie in memory that functions only read; the last result keeps it."""
+    found = lapack_function(name)
+    assert found is not None, name
+    function, kind = found
+    kept = [
+        ctypes.create_string_buffer(x, 1) if isinstance(x, bytes) else _INTEGERS[kind](x) if x is not None else None
+        for x in told
+    ]
+    given = [0 if x is None else ctypes.addressof(x) for x in kept] + [0] * has_status
+    lengths = [1] * sum(isinstance(x, bytes) for x in told)  # as Fortran passes them
+    function.argtypes = [ctypes.c_void_p] * len(given) + [ctypes.c_size_t] * len(lengths)  # type: ignore[attr-defined]
+    return function, (*given, *lengths), kept
+
+
 class _Lapack:
     """LAPACK's functions for numbers of one dtype.
 
@@ -79,6 +97,7 @@ class _Lapack:
 
     def __init__(self, dtype: np.dtype[Any], kind: type[np.signedinteger[Any]]):
         self.dtype, self.kind, self.real = dtype, kind, np.empty(0, dtype).real.dtype
+        self._status = _INTEGERS[kind]
 
     @property
     def is_complex(self) -> bool:
@@ -93,32 +112,27 @@ class _Lapack:
         Returns:
             Whether nothing did, in any of the calls.
         """
-        found = lapack_function(_LETTERS[self.dtype.char] + name)
-        assert found is not None, name
-        integers = [x for x in arguments if isinstance(x, int)]
-        numbers = (_INTEGERS[self.kind] * (len(integers) + 1))(*integers, 0)
-        place, given, lengths = 0, list[Any](), list[Any]()
+        told = tuple([x if isinstance(x, (bytes, int)) else None for x in arguments])
+        function, template, _ = _prepared(_LETTERS[self.dtype.char] + name, told, has_status)
+        given: list[Any] = list(template)
         moving: dict[int, Sequence[int]] = {}
-        for x in arguments:
-            if isinstance(x, int):
-                given.append(ctypes.byref(numbers, place))
-                place += ctypes.sizeof(_INTEGERS[self.kind])
-            elif isinstance(x, bytes):
-                given.append(ctypes.c_char_p(x))
-                lengths.append(ctypes.c_size_t(1))  # as Fortran passes them
-            elif isinstance(x, Each):
-                moving[len(given)] = x.addresses()
-                given.append(ctypes.c_void_p())
-            else:
-                given.append(ctypes.c_void_p(_address(x)))
-        if has_status:
-            given.append(ctypes.byref(numbers, place))
-        pointers, succeeds = [given[i] for i in moving], True
-        for addresses in zip(*moving.values()) if moving else [()]:
-            for pointer, address in zip(pointers, addresses):
-                pointer.value = address
-            found[0](*given, *lengths)
-            succeeds &= not (has_status and numbers[-1])
+        for i, x in enumerate(arguments):
+            if isinstance(x, Each):
+                moving[i] = x.addresses()
+            elif isinstance(x, np.ndarray):
+                given[i] = _address(x)
+        status = self._status() if has_status else None
+        if status is not None:
+            given[len(arguments)] = ctypes.addressof(status)
+        if not moving:
+            function(*given)
+            return status is None or not status.value
+        succeeds = True
+        for addresses in zip(*moving.values()):
+            for i, address in zip(moving, addresses):
+                given[i] = address
+            function(*given)
+            succeeds &= status is None or not status.value
         return succeeds
 
     def succeeds(self, name: str, *arguments: Argument | None) -> bool:

@@ -153,7 +153,9 @@ class Library(Op):
         """
         ranks = [x.ndim - len(core) for x, core in zip(arrays, self.core_operands)]
         most = max(ranks)
-        aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
+        aligned = arrays
+        if min(ranks) < most:
+            aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
         batch: tuple[int, ...] = ()
         if most > MOST_BATCH_AXES:
             batch = broadcast_shapes(*(x.shape[:most] for x in aligned))
@@ -181,10 +183,13 @@ class Library(Op):
                 return found
         lead = arrays[0].ndim - len(self.core_operands[0])
         batch = arrays[0].shape[:lead]
-        rows, work = math.prod(batch), self.shared_seconds * sum(x.size for x in arrays)
+        rows, work = math.prod(batch), self.shared_seconds * sum([x.size for x in arrays])
         sizes = [x.shape[-len(core) :] for x, core in zip(arrays, self.core_operands)]
-        small = all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
-        if rows < 2 or work < 2 * host_threads.WORTH or not small or any(x.shape[:lead] != batch for x in arrays):
+
+        def is_small() -> bool:
+            return all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
+
+        if rows < 2 or work < 2 * host_threads.WORTH or not is_small() or any(x.shape[:lead] != batch for x in arrays):
             if all(len(size) == 2 and max(size) <= numpy_blas.FACTORED_ALONE for size in sizes):
                 return numpy_blas.alone(lambda: self.host(*arrays, **attrs))
             return self.host(*arrays, **attrs)
