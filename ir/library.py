@@ -17,6 +17,7 @@ from .op import Batched, Dims, Op, Values, require
 
 if TYPE_CHECKING:
     from .builder import Builder
+    from .lapack import OnAddresses
 
 #: Matrices of up to so many rows and columns, of which each is the work of one thread.
 SMALL_MATRIX = 64
@@ -84,6 +85,12 @@ class Library(Op):
 
     def host_of_views(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...] | None:
         """The result of `host` for operands that do not lie row by row, without copies of these; None: copy them."""
+        return None
+
+    def on_addresses(self, *operands: Any, **attrs: Any) -> OnAddresses | None:
+        """What computes `host` for operands of these types on memory in which they lie row by row, results too, which
+        may lie where operands do. What it does not compute, errors among that, `compute` does. None: there is no such
+        way."""
         return None
 
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
