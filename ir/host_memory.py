@@ -43,9 +43,16 @@ def contiguous(x: np.ndarray) -> np.ndarray:
     if loops.arrange is None or x.nbytes < LEAST or _lies_in_rows(x):
         return np.ascontiguousarray(x)
     found = empty(x.shape, x.dtype)
-    words = [a.view(np.uint16) if a.dtype.kind == "V" else a for a in (x, found)]  # no buffer is of bfloat16
-    loops.arrange(*words)
+    arrange(x, found)
     return found
+
+
+def arrange(x: np.ndarray, out: np.ndarray) -> None:
+    """Copy an array of turned or reversed axes to one that lies row by row elsewhere."""
+    if loops.arrange is None:
+        np.copyto(out, x)
+    else:
+        loops.arrange(*[a.view(np.uint16) if a.dtype.kind == "V" else a for a in (x, out)])  # no buffer is of bfloat16
 
 
 def _lies_in_rows(x: np.ndarray) -> bool:

@@ -10,14 +10,17 @@ cost more, with another library than OpenBLAS, and where a matrix has no such fa
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .aval import broadcast_shapes
-from .host_memory import contiguous
+from . import numpy_blas, small_matrices
+from .aval import Aval, broadcast_shapes
+from .host_memory import arrange, contiguous
+from .locks import unforked
 from .numpy_blas import lapack_function
 
 #: Rows and columns from which on it pays: of what takes some n³ steps, of what takes many, of what LU factors give
@@ -70,6 +73,30 @@ def _told(x: Argument | None) -> bytes | int | str | None:
     return x if x is None or isinstance(x, (bytes, int)) else ""
 
 
+class _Prepared(NamedTuple):
+    """A function, and what it is called with: addresses, zeros for those of arrays and of the status, and the lengths
+    of words. Words and integers lie in memory that functions only read, and that `kept` keeps."""
+
+    function: Callable[..., Any]
+    template: tuple[int, ...]
+    kept: list[Any]
+
+
+@functools.lru_cache(maxsize=_MOST_ROOMS)
+def _prepared(name: str, told: tuple[bytes | int | None, ...], has_status: bool) -> _Prepared:
+    found = lapack_function(name)
+    assert found is not None, name
+    function, kind = found
+    kept = [
+        ctypes.create_string_buffer(x, 1) if isinstance(x, bytes) else _INTEGERS[kind](x) if x is not None else None
+        for x in told
+    ]
+    given = [0 if x is None else ctypes.addressof(x) for x in kept] + [0] * has_status
+    lengths = [1] * sum(isinstance(x, bytes) for x in told)  # as Fortran passes them
+    function.argtypes = [ctypes.c_void_p] * len(given) + [ctypes.c_size_t] * len(lengths)  # type: ignore[attr-defined]
+    return _Prepared(function, (*given, *lengths), kept)
+
+
 class _Lapack:
     """LAPACK's functions for numbers of one dtype.
 
@@ -79,6 +106,7 @@ class _Lapack:
 
     def __init__(self, dtype: np.dtype[Any], kind: type[np.signedinteger[Any]]):
         self.dtype, self.kind, self.real = dtype, kind, np.empty(0, dtype).real.dtype
+        self._status = _INTEGERS[kind]
 
     @property
     def is_complex(self) -> bool:
@@ -93,32 +121,27 @@ class _Lapack:
         Returns:
             Whether nothing did, in any of the calls.
         """
-        found = lapack_function(_LETTERS[self.dtype.char] + name)
-        assert found is not None, name
-        integers = [x for x in arguments if isinstance(x, int)]
-        numbers = (_INTEGERS[self.kind] * (len(integers) + 1))(*integers, 0)
-        place, given, lengths = 0, list[Any](), list[Any]()
+        told = tuple([x if isinstance(x, (bytes, int)) else None for x in arguments])
+        prepared = _prepared(_LETTERS[self.dtype.char] + name, told, has_status)
+        function, given = prepared.function, list(prepared.template)
         moving: dict[int, Sequence[int]] = {}
-        for x in arguments:
-            if isinstance(x, int):
-                given.append(ctypes.byref(numbers, place))
-                place += ctypes.sizeof(_INTEGERS[self.kind])
-            elif isinstance(x, bytes):
-                given.append(ctypes.c_char_p(x))
-                lengths.append(ctypes.c_size_t(1))  # as Fortran passes them
-            elif isinstance(x, Each):
-                moving[len(given)] = x.addresses()
-                given.append(ctypes.c_void_p())
-            else:
-                given.append(ctypes.c_void_p(_address(x)))
-        if has_status:
-            given.append(ctypes.byref(numbers, place))
-        pointers, succeeds = [given[i] for i in moving], True
-        for addresses in zip(*moving.values()) if moving else [()]:
-            for pointer, address in zip(pointers, addresses):
-                pointer.value = address
-            found[0](*given, *lengths)
-            succeeds &= not (has_status and numbers[-1])
+        for i, x in enumerate(arguments):
+            if isinstance(x, Each):
+                moving[i] = x.addresses()
+            elif isinstance(x, np.ndarray):
+                given[i] = _address(x)
+        status = self._status() if has_status else None
+        if status is not None:
+            given[len(arguments)] = ctypes.addressof(status)
+        if not moving:
+            function(*given)
+            return status is None or not status.value
+        succeeds = True
+        for addresses in zip(*moving.values()):
+            for i, address in zip(moving, addresses):
+                given[i] = address
+            function(*given)
+            succeeds &= status is None or not status.value
         return succeeds
 
     def succeeds(self, name: str, *arguments: Argument | None) -> bool:
@@ -255,6 +278,73 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool) -> np.ndarray | 
     else:
         lapack.call("trsm", b"R", triangle, straight, b"N", k, n, one, each, n, x, k)
     return out
+
+
+#: What computes an op on memory: called with addresses of operands and of results, it says whether it has done so.
+OnAddresses = Callable[[Sequence[int], Sequence[int]], bool]
+
+
+def _one_matrix(a: Aval, least: int) -> _Lapack | None:
+    """The functions for one matrix that is large enough for them, and not so large that the library shares it out."""
+    if a.ndim != 2 or not least <= a.shape[0] <= numpy_blas.FACTORED_ALONE or a.dtype.numpy.char not in _LETTERS:
+        return None
+    found = lapack_function(_LETTERS[a.dtype.numpy.char] + "potrf")
+    return None if found is None else _Lapack(a.dtype.numpy, found[1])
+
+
+def solving_triangular(a: Aval, b: Aval, upper: bool) -> OnAddresses | None:
+    """`solve_triangular` of one matrix on memory, with the same bits; not where the diagonal has a zero."""
+    lapack = _one_matrix(a, max(SUBSTITUTED, small_matrices.MOST + 1))
+    if lapack is None or b.ndim != 2 or not 0 < b.shape[1] <= numpy_blas.FACTORED_ALONE or a.dtype != b.dtype:
+        return None
+    (n, k), one, dtype = b.shape, np.ones(1, a.dtype.numpy), a.dtype.numpy
+    triangle = b"L" if upper else b"U"
+    told: tuple[bytes | int | None, ...] = (triangle, b"T", b"N", n, None, n, None, 1)
+    name, at, to = "trsv", 4, 6
+    if k > 1:
+        told, name, at, to = (b"R", triangle, b"N", b"N", k, n, None, None, n, None, k), "trsm", 7, 9
+    prepared = _prepared(_LETTERS[dtype.char] + name, told, False)
+
+    @unforked
+    def solve(operands: Sequence[int], results: Sequence[int]) -> bool:
+        (matrix, right), (out,) = operands, results
+        if out < matrix + a.nbytes and matrix < out + b.nbytes:
+            return False
+        memory = memoryview((ctypes.c_char * a.nbytes).from_address(matrix))
+        if not np.ndarray((n,), dtype, memory, 0, ((n + 1) * dtype.itemsize,)).all():
+            return False
+        if right != out:
+            ctypes.memmove(out, right, b.nbytes)
+        given = list(prepared.template)
+        if k > 1:
+            given[6] = _address(one)
+        given[at], given[to] = matrix, out
+        numpy_blas.alone(lambda: prepared.function(*given))
+        return True
+
+    return solve
+
+
+def factoring(a: Aval) -> OnAddresses | None:
+    """`cholesky` of one matrix on memory, with the same bits; not of a matrix that has no such factor."""
+    lapack, n = _one_matrix(a, FEW), a.shape[-1]
+    if lapack is None or a.size * n < OF_ROOT[a.dtype.numpy.itemsize // (1 + a.dtype.is_complex) > 4]:
+        return None
+    dtype, zero = a.dtype.numpy, np.zeros(1, a.dtype.numpy)
+
+    def array_at(address: int) -> np.ndarray:
+        return np.ndarray(a.shape, dtype, memoryview((ctypes.c_char * a.nbytes).from_address(address)))
+
+    @unforked
+    def factor(operands: Sequence[int], results: Sequence[int]) -> bool:
+        by_columns = contiguous(array_at(operands[0]).T)
+        if not numpy_blas.alone(lambda: lapack.call("potrf", b"L", n, by_columns, n, has_status=True)):
+            return False
+        lapack.call("laset", b"U", n - 1, n - 1, zero, zero, by_columns[1:], n)  # what is above the diagonal
+        arrange(by_columns.T, array_at(results[0]))
+        return True
+
+    return factor
 
 
 def _is_usual(a: np.ndarray) -> bool:

@@ -17,6 +17,7 @@ from .op import Batched, Dims, Op, Values, require
 
 if TYPE_CHECKING:
     from .builder import Builder
+    from .lapack import OnAddresses
 
 #: Matrices of up to so many rows and columns, of which each is the work of one thread.
 SMALL_MATRIX = 64
@@ -86,6 +87,12 @@ class Library(Op):
         """The result of `host` for operands that do not lie row by row, without copies of these; None: copy them."""
         return None
 
+    def on_addresses(self, *operands: Any, **attrs: Any) -> OnAddresses | None:
+        """What computes `host` for operands of these types on memory in which they lie row by row, results too, which
+        may lie where operands do. What it does not compute, errors among that, `compute` does. None: there is no such
+        way."""
+        return None
+
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         return self.host(*operands, **attrs)
 
@@ -153,7 +160,9 @@ class Library(Op):
         """
         ranks = [x.ndim - len(core) for x, core in zip(arrays, self.core_operands)]
         most = max(ranks)
-        aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
+        aligned = arrays
+        if min(ranks) < most:
+            aligned = [x.reshape((*[1] * (most - rank), *x.shape)) for x, rank in zip(arrays, ranks)]
         batch: tuple[int, ...] = ()
         if most > MOST_BATCH_AXES:
             batch = broadcast_shapes(*(x.shape[:most] for x in aligned))
@@ -181,10 +190,13 @@ class Library(Op):
                 return found
         lead = arrays[0].ndim - len(self.core_operands[0])
         batch = arrays[0].shape[:lead]
-        rows, work = math.prod(batch), self.shared_seconds * sum(x.size for x in arrays)
+        rows, work = math.prod(batch), self.shared_seconds * sum([x.size for x in arrays])
         sizes = [x.shape[-len(core) :] for x, core in zip(arrays, self.core_operands)]
-        small = all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
-        if rows < 2 or work < 2 * host_threads.WORTH or not small or any(x.shape[:lead] != batch for x in arrays):
+
+        def is_small() -> bool:
+            return all(len(size) < 2 or max(size) <= SMALL_MATRIX for size in sizes)
+
+        if rows < 2 or work < 2 * host_threads.WORTH or not is_small() or any(x.shape[:lead] != batch for x in arrays):
             if all(len(size) == 2 and max(size) <= numpy_blas.FACTORED_ALONE for size in sizes):
                 return numpy_blas.alone(lambda: self.host(*arrays, **attrs))
             return self.host(*arrays, **attrs)

@@ -7,8 +7,9 @@ and its arena its other values.
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from smelt.ir import locks, profiling
 from smelt.ir.aval import Aval
 from smelt.ir.control import COND, WHILE
 from smelt.ir.interpreter import run_op
+from smelt.ir.library import Library
 from smelt.ir.settings import settings
 
 from . import interrupts, subnormals
@@ -174,7 +176,17 @@ class HostOp:
         self.op, self.attrs, self.line = step.op, step.attrs, step.line
         self.operands, self.results = step.operands, step.results
 
+    @functools.cached_property
+    def _on_addresses(self) -> Callable[[Sequence[int], Sequence[int]], bool] | None:
+        if not isinstance(self.op, Library):
+            return None
+        return self.op.on_addresses(*[aval for _, aval in self.operands], **self.attrs)
+
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
+        if self._on_addresses is not None and not settings.check:
+            places = [[address(slot, values, arena) for slot, _ in side] for side in (self.operands, self.results)]
+            if self._on_addresses(*places):
+                return
         operands = [array_at(address(slot, values, arena), aval) for slot, aval in self.operands]
         for x in operands:
             x.flags.writeable = False

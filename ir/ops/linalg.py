@@ -75,6 +75,9 @@ class SolveTriangular(Library, name="solve_triangular"):
             x[..., rows, :] = _substituted(a[..., rows, rows], rest, upper)
         return x
 
+    def on_addresses(self, a: Aval, b: Aval, *, upper: Bool) -> lapack.OnAddresses | None:
+        return lapack.solving_triangular(a, b, upper)
+
     @silent
     def reference(self, a: np.ndarray, b: np.ndarray, *, upper: Bool) -> np.ndarray:
         """Substitution, row by row."""
@@ -134,6 +137,9 @@ class Cholesky(Library, name="cholesky"):
             return np.linalg.cholesky(a)
         except np.linalg.LinAlgError:  # of some matrix; and one LAPACK raises for NaN, another does not
             return one_by_one(np.linalg.cholesky, "is not positive definite", np.tril(a))
+
+    def on_addresses(self, a: Aval) -> lapack.OnAddresses | None:
+        return lapack.factoring(a)
 
     @silent
     def reference(self, a: np.ndarray) -> np.ndarray:
