@@ -116,9 +116,9 @@ class DotGeneral(Contraction, name="dot_general"):
         b = halves.widened(rhs).transpose(right).reshape(right_shape)
         return halves.rounded(matmul(a, b).reshape(shape), self.result_dtype(dtype).numpy)
 
-    def result_dtype(self, dtype: DType) -> DType:
+    def result_dtype(self, operand: DType) -> DType:
         """The dtype of the result of operands of a dtype."""
-        return dtype
+        return operand
 
     def host_call(
         self, operands: Avals, result: Aval,
@@ -283,8 +283,8 @@ class WideDotGeneral(DotGeneral, name="wide_dot_general"):
 
     primitive = "Matmul"
 
-    def result_dtype(self, dtype: DType) -> DType:
-        return compute_dtype(dtype)
+    def result_dtype(self, operand: DType) -> DType:
+        return compute_dtype(operand)
 
 
 #: A permutation and a shape, where they change an array.
