@@ -34,7 +34,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 from ..lazy.operands import arrays_of, is_scalar
 from ..lazy.streams import check_stream
-from .reductions import accumulated
+from .reductions import accumulated, widened
 
 __all__ = [
     "addmm",
@@ -256,13 +256,14 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
                 f"smelt.vecdot: axis {axis} has {x.shape[i]} and {y.shape[j]} elements; a {x.aval}, b {y.aval}"
             )
         )
-    x = permuted(x, (*(k for k in range(x.ndim) if k != i), i))
-    y = permuted(y, (*(k for k in range(y.ndim) if k != j), j))
+    dtype = x.dtype
+    x = widened(permuted(x, (*(k for k in range(x.ndim) if k != i), i)))
+    y = widened(permuted(y, (*(k for k in range(y.ndim) if k != j), j)))
     if x.dtype.is_complex:
         minus = emit_elementwise(ops["neg"], emit_elementwise(ops["imag"], x))
         x = emit_elementwise(ops["complex"], emit_elementwise(ops["real"], x), minus)
     found = emit_elementwise(ops["mul"], *broadcast_together("vecdot", [x, y]))
-    return emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)})
+    return convert(emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)}), dtype)
 
 
 @remembered
