@@ -257,8 +257,9 @@ def gelu_approx(x: array) -> array:
     >>> smelt.nn.gelu_approx(smelt.array([-1.0, 1.0]))
     array([-0.158808, 0.841192], dtype=float32)
     """
-    near = smelt.clip(x, -10, 10)  # the tanh is ±1 before; powers of larger x are infinite, and so was its derivative
-    return 0.5 * x * (1 + smelt.tanh(math.sqrt(2 / math.pi) * (near + 0.044715 * near**3)))
+    near = smelt.clip(x, -40, 40)  # powers of larger x are infinite, and so was the derivative
+    # ½ · (1 + tanh y) as sigmoid(2 · y), which does not cancel where x is negative.
+    return x * smelt.sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
 
 
 @takes_arrays
