@@ -23,6 +23,8 @@ from smelt.ir.kinds import Elementwise, Fusible
 from smelt.ir.scalar import INDEX, Number, Scalar
 from smelt.ir.scalar_emitter import ScalarEmitter
 
+from .coarse import coarse_values
+
 
 class Fused:
     """Adjacent loop variables run by one loop: names and extents, outermost first."""
@@ -101,6 +103,8 @@ class FusionKernel(ScalarEmitter):
         self.position = {op: i for i, op in enumerate(body.ops if body else ())}
         #: Values of 16 bits that others read here and elsewhere: both read the same, so they are rounded here, too.
         self.rounded = _read_here_and_elsewhere(body) if body else frozenset()
+        #: Values of float32 of which the digits of half precision are enough.
+        self.coarse: dict[Value, DType] = coarse_values(body) if body else {}
         self.scopes: list[dict[Any, Scalar]] = [{}]
         self.loops: dict[Any, tuple[Fused, Scalar]] = {}  #: variable name → its loop
         self.provided: dict[Value, Callable[[Coordinates], Scalar]] = {}  #: values that are not computed here
@@ -284,9 +288,14 @@ class FusionKernel(ScalarEmitter):
         result = op.results[0]
         for v in op.operands if isinstance(op.op, Elementwise) else ():
             self.value(v, index)
-        self.source_dtype = op.operands[0].dtype if op.operands else None
+        self.source_dtype = self.digits(op) if op.operands else None
         element = op.rules(Fusible).element(self, index, fetch, avals, result.aval, **op.attrs)
         self._keep(result, index, element)
+
+    def digits(self, op: OpView) -> DType:
+        """The dtype of whose digits an op's result needs no more, as far as its kernel shows; else its operand's."""
+        given = op.operands[0].dtype
+        return self.coarse.get(op.results[0], given) if given is dtypes.float32 else given
 
     def _keep(self, v: Value, index: Coordinates, element: Scalar) -> None:
         """Remember an element of `v` that has been computed."""

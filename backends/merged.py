@@ -174,7 +174,7 @@ class ShiftedExponentials(MergingPair):
     def of_second(self, k: FusionKernel, state: Sequence[Scalar]) -> Scalar:
         best, total = state
         distance, rules = best - k.value(self.shift, self.place), self.term.rules(Exp)
-        return total * k.elementary(rules, [distance], [self.term.operands[0].dtype], self.term.results[0].dtype)
+        return total * k.elementary(rules, [distance], [k.digits(self.term)], self.term.results[0].dtype)
 
     @property
     def term(self) -> OpView:
@@ -185,7 +185,7 @@ class ShiftedExponentials(MergingPair):
 
     def weight(self, k: FusionKernel, distance: Scalar) -> Scalar:
         """The exponential of an element's distance from one that is not smaller."""
-        return k.exp_nonpositive(distance, self.term.operands[0].dtype)
+        return k.exp_nonpositive(distance, k.digits(self.term))
 
 
 def at_least_one(k: FusionKernel, x: Scalar) -> Scalar:

@@ -102,11 +102,13 @@ class StridedKernels(Protocol):
         ...
 
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
-    ) -> Executable | None:
+        self, dtype: DType, result: DType, extents: tuple[int, int, int, int],
+        operands: Sequence[tuple[Aval, StridedLayout]],
+    ) -> Executable | None:  # fmt: skip
         """What makes products of matrices without a compile, by a library; None where there is no such thing.
 
         Args:
+            dtype, result: of the operands, and of the product.
             extents: of batch, rows, columns and depth.
             operands: the type of each one's memory, and where in it the matrices lie: along batch, rows and depth, and
                 along batch, depth and columns. The result lies in order.

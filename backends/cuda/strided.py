@@ -29,17 +29,19 @@ from .sequences import LaunchSequence, LibraryProduct, lines_of
 
 class _CudaKernels(Kernels):
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
-    ) -> Executable | None:
+        self, dtype: DType, result: DType, extents: tuple[int, int, int, int],
+        operands: Sequence[tuple[Aval, StridedLayout]],
+    ) -> Executable | None:  # fmt: skip
         _, rows, columns, _ = extents
         places = [*(place for _, place in operands), StridedLayout(0, (rows * columns, columns, 1))]
         lhs, rhs, out = [
-            Matrix(i, dtype.name, p.offset, (p.strides[0], p.strides[1], p.strides[2])) for i, p in enumerate(places)
+            Matrix(i, kind.name, p.offset, (p.strides[0], p.strides[1], p.strides[2]))
+            for i, (kind, p) in enumerate(zip((dtype, dtype, result), places))
         ]
         step = MatrixProduct(*extents, lhs, rhs, out, tf32=settings.tf32 and dtype.name == "float32")
         if not (settings.libraries and installed.LIBRARY.takes(step)):
             return None
-        return LibraryProduct(step, [aval for aval, _ in operands], dtype)
+        return LibraryProduct(step, [aval for aval, _ in operands], result)
 
     def sent(self, tables: Sequence[np.ndarray]) -> list[Buffer]:
         """By one copy, as parts of one block: a block for each takes longer than to plan."""

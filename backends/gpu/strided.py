@@ -88,8 +88,9 @@ class Kernels:
         return DeviceBinding(str(layout), np.array(numbers, layout.table.dtype.numpy))
 
     def product(
-        self, dtype: DType, extents: tuple[int, int, int, int], operands: Sequence[tuple[Aval, StridedLayout]]
-    ) -> Executable | None:
+        self, dtype: DType, result: DType, extents: tuple[int, int, int, int],
+        operands: Sequence[tuple[Aval, StridedLayout]],
+    ) -> Executable | None:  # fmt: skip
         return None
 
     def scatter(

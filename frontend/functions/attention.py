@@ -19,7 +19,7 @@ from .arithmetic import divide, multiply
 from .compositions import softmax
 from .dtypes import finfo
 from .joining import concatenate, stack
-from .linear import matmul
+from .linear import matmul, wide_matmul
 from .logic import where
 from .ranges import arange
 from .reductions import widened
@@ -184,7 +184,11 @@ def scaled_dot_product_attention(
     # Heads that share keys stand along an axis of their own: the keys need no copies.
     grouped = reshape(convert(queries, dtype), (batch, groups, heads // groups, n_queries, features))
     keys = expand_dims(convert(keys, dtype), 2)
-    scores = widened(matmul(grouped * scale, swapaxes(keys, -1, -2)))
+    # A softmax magnifies what rounding loses: of scores, and of queries by a scale that is no power of two.
+    is_exact = dtype.size > 2 or math.frexp(scale)[0] in (0.5, -0.5)
+    scores = wide_matmul(grouped * scale if is_exact else grouped, swapaxes(keys, -1, -2))
+    if not is_exact:
+        scores = scores * scale
     scores = reshape(scores, (batch, heads, n_queries, n_keys))
     if mask is not None:
         scores = _masked(name, scores, mask)

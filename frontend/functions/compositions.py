@@ -31,11 +31,11 @@ __all__ = ["logaddexp", "logsumexp", "softmax"]
 def softmax(
     a: ArrayLike, /, axis: Axis = None, *, precise: bool = False, stream: StreamOrDevice = None
 ) -> array:
-    """exp(a) / Σ exp(a) over axes, without overflow. Integers give float32.
+    """exp(a) / Σ exp(a) over axes, without overflow. Half precision is computed in float32; integers give float32.
 
     Args:
         axis: where the result sums to one; None for all axes.
-        precise: compute half precision in float32.
+        precise: accepted for MLX's sake and ignored.
 
     >>> import smelt
     >>> smelt.softmax(smelt.array([1000.0, 1000.0]))
@@ -47,8 +47,7 @@ def softmax(
     if not x.size:
         return wrap(x._ref)
     dtype = x.dtype
-    if precise:
-        x = widened(x)
+    x = widened(x)
     top = extremum_of("softmax", "reduce_max", x, axes, True)
     top = broadcast_to_shape(emit_elementwise(ops["stop_gradient"], top), x.shape)
     powers = emit_elementwise(ops["exp"], emit_elementwise(ops["sub"], x, top))

@@ -277,12 +277,14 @@ def unwrap(
     least = turn / 2 if discont is None else float(number("unwrap", "discont", discont))
     if x.shape[place] < 2:
         return wrap(x._ref)
+    dtype, x = x.dtype, widened(x)
     step = diff(x, axis=place)
     moved = remainder(step + turn / 2, turn) - turn / 2
     moved = where(logical_and(moved == -turn / 2, step > 0), turn / 2, moved)
     correction = where(absolute(step) < least, 0.0, moved - step)
     first = piece(x, place, 0, 1)
-    return joined([first, piece(x, place, 1, x.shape[place]) + cumsum(correction, axis=place)], place)
+    found = joined([first, piece(x, place, 1, x.shape[place]) + cumsum(correction, axis=place)], place)
+    return convert(found, dtype)
 
 
 @remembered

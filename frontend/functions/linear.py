@@ -34,7 +34,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import Axes, broadcast_together, many_axes, one_axis, permuted, piece, to_shape
 from ..lazy.operands import arrays_of, is_scalar
 from ..lazy.streams import check_stream
-from .reductions import accumulated
+from .reductions import accumulated, widened
 
 __all__ = [
     "addmm",
@@ -54,13 +54,14 @@ def _dot(
     y: array,
     contracting: tuple[Sequence[int], Sequence[int]],
     batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    op: str = "dot_general",
 ) -> array:
     """A contraction; its axes are: batch, free axes of x, free axes of y."""
     attrs = {
         "lhs_contracting": tuple(contracting[0]), "rhs_contracting": tuple(contracting[1]),
         "lhs_batch": tuple(batch[0]), "rhs_batch": tuple(batch[1]),
     }  # fmt: skip
-    return emit(ops["dot_general"], (x, y), attrs)
+    return emit(ops[op], (x, y), attrs)
 
 
 def common_dtype(xs: Sequence[array]) -> DType:
@@ -101,6 +102,16 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     """
     check_stream(stream)
     dtype, (x, y) = product_operands(a, b)
+    return convert(_matrices(x, y), dtype)
+
+
+def wide_matmul(x: array, y: array) -> array:
+    """`matmul` of arrays of one dtype, whose result is in float32 where they are of half precision."""
+    return _matrices(x, y, "wide_dot_general")
+
+
+def _matrices(x: array, y: array, op: str = "dot_general") -> array:
+    """The product of matrices, or of stacks of them, by an op."""
     p, q = x.shape, y.shape
     if not p or not q:
         side = "lhs" if not p else "rhs"
@@ -113,10 +124,9 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
         right = f"rhs has {q[rows]} {'rows' if y.ndim > 1 else 'elements'}"
         raise ShapeError(at_user_line(f"smelt.matmul: {left}, {right}; lhs {x.aval}, rhs {y.aval}"))
     if y.ndim <= 2:  # all axes of x but the last are rows: one product
-        return convert(_dot(x, y, ((x.ndim - 1,), (rows,))), dtype)
+        return _dot(x, y, ((x.ndim - 1,), (rows,)), op=op)
     if x.ndim == 1:
-        found = matmul(to_shape(x, (1, *p)), y)
-        return convert(to_shape(found, (*q[:-2], q[-1])), dtype)
+        return to_shape(_matrices(to_shape(x, (1, *p)), y, op), (*q[:-2], q[-1]))
     lead = _broadcast_lead(x, y)
     # An axis that only one operand has is one of its free axes; an axis of both is a batch axis.
     nd = len(lead)
@@ -130,10 +140,10 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     x_axis = {i: n for n, i in enumerate(i for i in range(nd) if mine[i] >= 0)}
     y_axis = {i: n for n, i in enumerate(i for i in range(nd) if theirs[i] >= 0)}
     batch = ([x_axis[i] for i in both], [y_axis[i] for i in both])
-    found = _dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)), batch)
+    found = _dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)), batch, op)
     order = [*both, *only_x, nd, *only_y, nd + 1]
     found = permuted(found, tuple(sorted(range(len(order)), key=order.__getitem__)))
-    return convert(to_shape(found, (*lead, p[-2], q[-1])), dtype)
+    return to_shape(found, (*lead, p[-2], q[-1]))
 
 
 def _broadcast_lead(x: array, y: array) -> tuple[int, ...]:
@@ -246,13 +256,14 @@ def vecdot(a: ArrayLike, b: ArrayLike, /, *, axis: int = -1, stream: StreamOrDev
                 f"smelt.vecdot: axis {axis} has {x.shape[i]} and {y.shape[j]} elements; a {x.aval}, b {y.aval}"
             )
         )
-    x = permuted(x, (*(k for k in range(x.ndim) if k != i), i))
-    y = permuted(y, (*(k for k in range(y.ndim) if k != j), j))
+    dtype = x.dtype
+    x = widened(permuted(x, (*(k for k in range(x.ndim) if k != i), i)))
+    y = widened(permuted(y, (*(k for k in range(y.ndim) if k != j), j)))
     if x.dtype.is_complex:
         minus = emit_elementwise(ops["neg"], emit_elementwise(ops["imag"], x))
         x = emit_elementwise(ops["complex"], emit_elementwise(ops["real"], x), minus)
     found = emit_elementwise(ops["mul"], *broadcast_together("vecdot", [x, y]))
-    return emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)})
+    return convert(emit(ops["reduce_sum"], (found,), {"axes": (found.ndim - 1,)}), dtype)
 
 
 @remembered

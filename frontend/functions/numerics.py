@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -291,7 +292,8 @@ def trapezoid(
     array(4, dtype=float32)
     """
     check_stream(stream)
-    return total(*_areas("trapezoid", y, x, dx, axis))
+    areas, along, dtype = _areas("trapezoid", y, x, dx, axis)
+    return convert(total(areas, along), dtype)
 
 
 @remembered
@@ -317,30 +319,32 @@ def cumulative_trapezoid(
     array([0, 1.5, 4], dtype=float32)
     """
     check_stream(stream)
-    areas, along = _areas("cumulative_trapezoid", y, x, dx, axis)
-    found = cumsum(areas, along)
+    areas, along, dtype = _areas("cumulative_trapezoid", y, x, dx, axis)
+    found = convert(cumsum(areas, along), dtype)
     if initial is None:
         return found
     shape = tuple(1 if i == along else d for i, d in enumerate(areas.shape))
-    first = filled(shape, number("cumulative_trapezoid", "initial", initial), areas.dtype)
+    first = filled(shape, number("cumulative_trapezoid", "initial", initial), dtype)
     return joined([first, found], along)
 
 
-def _areas(name: str, y: ArrayLike, x: ArrayLike | None, dx: float, axis: int) -> tuple[array, int]:
-    """The areas between neighbours along an axis, and that axis."""
-    values, *given = (as_floating(v) for v in arrays_of(y, *([] if x is None else [x])))
+def _areas(name: str, y: ArrayLike, x: ArrayLike | None, dx: float, axis: int) -> tuple[array, int, DType]:
+    """The areas between neighbours along an axis, of half precision in float32; that axis, and the result's dtype."""
+    operands = [as_floating(v) for v in arrays_of(y, *([] if x is None else [x]))]
+    dtype = functools.reduce(dtypes.promote, [v.dtype for v in operands])
+    values, *given = (widened(v) for v in operands)
     along = one_axis(name, axis, values.shape)
     d = values.shape[along]
     pairs = piece(values, along, min(1, d), d) + piece(values, along, 0, max(d - 1, 0))
     if not given:
-        return pairs * (number(name, "dx", dx) / 2), along
+        return pairs * (number(name, "dx", dx) / 2), along, dtype
     points = given[0]
     if points.ndim == 1:
         points = to_shape(points, (*[1] * along, points.size, *[1] * (values.ndim - along - 1)))
     if points.ndim != values.ndim or points.shape[along] != d:
         message = f"smelt.{name}: x {points.aval} does not fit to y {values.aval} on axis {axis}"
         raise ShapeError(at_user_line(message))
-    return pairs * diff(points, axis=along) * 0.5, along
+    return pairs * diff(points, axis=along) * 0.5, along, dtype
 
 
 @remembered

@@ -13,6 +13,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import checked_shape, filled, joined, piece, reversed_along, to_shape
 from ..lazy.operands import arrays_of, exact_arrays
 from ..lazy.streams import check_stream
+from .reductions import widened
 from .sorting import cumprod
 
 __all__ = ["polyder", "polyint", "polymul", "polyval", "vander"]
@@ -49,14 +50,14 @@ def polyval(p: ArrayLike, x: ArrayLike, /, *, stream: StreamOrDevice = None) -> 
         message = f"smelt.polyval: {series.shape[0]:,} coefficients are more than {MOST_COEFFICIENTS:,}, one step each"
         raise ShapeError(at_user_line(message))
     dtype = dtypes.promote(series.dtype, at.dtype)
-    series, at = convert(series, dtype), convert(at, dtype)
+    series, at = widened(convert(series, dtype)), widened(convert(at, dtype))
     shape = broadcast_shapes("polyval", series.shape[1:], at.shape)
     at = broadcast_to_shape(at, shape)
-    found = filled(shape, 0, dtype)
+    found = filled(shape, 0, at.dtype)
     for k in range(series.shape[0]):
         term = to_shape(piece(series, 0, k, k + 1), series.shape[1:])
         found = found * at + broadcast_to_shape(term, shape)
-    return found
+    return convert(found, dtype)
 
 
 @remembered

@@ -19,7 +19,7 @@ from ..functions.known_indices import check_known
 from ..lacking import lacking
 from .ctc import ctc_loss
 from .layers.activation_functions import largest_and_rest, relu, widened
-from .operands import takes_arrays
+from .operands import in_float32, takes_arrays
 
 __all__ = [
     "binary_cross_entropy", "cosine_similarity_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_loss",
@@ -171,12 +171,14 @@ def binary_cross_entropy(
         rest = smelt.log1p(smelt.exp(smelt.where(positive, -x, x)))
         loss = (smelt.where(positive, (1 - t) * x, -t * x) + rest).astype(_loss_dtype(inputs, targets))
     else:
-        yes, no = (smelt.maximum(smelt.log(p), -100.0) for p in (inputs, 1 - inputs))
-        loss = -(targets * yes + (1 - targets) * no)
+        p, t = widened(inputs), widened(targets)
+        yes, no = (smelt.maximum(smelt.log(x), -100.0) for x in (p, 1 - p))
+        loss = (-(t * yes + (1 - t) * no)).astype(_loss_dtype(inputs, targets))
     return _reduced("binary_cross_entropy", _weighted("binary_cross_entropy", loss, weights), reduction)
 
 
 @takes_arrays
+@in_float32
 def l1_loss(predictions: array, targets: array, reduction: Reduction = "mean") -> array:
     """|predictions - targets|.
 
@@ -192,6 +194,7 @@ def l1_loss(predictions: array, targets: array, reduction: Reduction = "mean") -
 
 
 @takes_arrays
+@in_float32
 def mse_loss(predictions: array, targets: array, reduction: Reduction = "mean") -> array:
     """(predictions - targets)².
 
@@ -226,6 +229,7 @@ def nll_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction
 
 
 @takes_arrays
+@in_float32
 def gaussian_nll_loss(
     inputs: array,
     targets: array,
@@ -255,6 +259,7 @@ def gaussian_nll_loss(
 
 
 @takes_arrays
+@in_float32
 def kl_div_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduction = "none") -> array:
     """Σ exp(targets) · (targets - inputs) along an axis: how far the distribution of `targets` is from `inputs`.
 
@@ -272,6 +277,7 @@ def kl_div_loss(inputs: array, targets: array, axis: int = -1, reduction: Reduct
 
 
 @takes_arrays
+@in_float32
 def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduction: Reduction = "mean") -> array:
     """½ · d² / beta where d = |predictions - targets| is less than `beta`, else d - ½ · beta.
 
@@ -291,6 +297,7 @@ def smooth_l1_loss(predictions: array, targets: array, beta: float = 1.0, reduct
 
 
 @takes_arrays
+@in_float32
 def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Reduction = "none") -> array:
     """½ · d² where d = |inputs - targets| is at most `delta`, else delta · (d - ½ · delta).
 
@@ -311,6 +318,7 @@ def huber_loss(inputs: array, targets: array, delta: float = 1.0, reduction: Red
 
 
 @takes_arrays
+@in_float32
 def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """log cosh(inputs - targets).
 
@@ -330,6 +338,7 @@ def log_cosh_loss(inputs: array, targets: array, reduction: Reduction = "none") 
 
 
 @takes_arrays
+@in_float32
 def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> array:
     """max(1 - inputs · targets, 0), with targets 1 or -1.
 
@@ -348,6 +357,7 @@ def hinge_loss(inputs: array, targets: array, reduction: Reduction = "none") -> 
 
 
 @takes_arrays
+@in_float32
 def triplet_loss(
     anchors: array,
     positives: array,
@@ -377,6 +387,7 @@ def triplet_loss(
 
 
 @takes_arrays
+@in_float32
 def cosine_similarity_loss(
     x1: array, x2: array, axis: int = 1, eps: float = 1e-8, reduction: Reduction = "none"
 ) -> array:
@@ -404,6 +415,7 @@ def cosine_similarity_loss(
 
 
 @takes_arrays
+@in_float32
 def margin_ranking_loss(
     inputs1: array, inputs2: array, targets: array, margin: float = 0.0, reduction: Reduction = "none"
 ) -> array:

@@ -14,7 +14,7 @@ from smelt.ir.listing import listed
 from ..lazy.core import Memory, call
 from ..lazy.explained import explained
 
-__all__ = ["takes_arrays"]
+__all__ = ["in_float32", "takes_arrays"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,3 +65,34 @@ def takes_arrays(
             raise
 
     return explained(called)  # type: ignore[return-value]
+
+
+def in_float32(function: F) -> F:
+    """The function, which computes in float32 where its arrays are of half precision, and rounds its result once.
+
+    >>> x = smelt.array([-2.0, 3.0]).astype(smelt.bfloat16)
+    >>> in_float32(lambda x: x * (1 + x / 3))(x)
+    array([-0.667969, 6], dtype=bfloat16)
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, smelt.array)]
+        if not any(map(_is_half, given)):
+            return function(*args, **kwargs)
+        dtype = smelt.result_type(*given)
+        try:
+            found = function(*map(_widened, args), **{name: _widened(x) for name, x in kwargs.items()})
+        except SmeltError:
+            return function(*args, **kwargs)  # whose message names the types that were given
+        return found.astype(dtype) if found.dtype.is_float else found
+
+    return called  # type: ignore[return-value]
+
+
+def _is_half(x: smelt.array) -> bool:
+    return x.dtype.is_float and x.dtype.size == 2
+
+
+def _widened(x: Any) -> Any:
+    return x.astype(smelt.float32) if isinstance(x, smelt.array) and _is_half(x) else x

@@ -32,6 +32,7 @@ from ..op import (
     require_dtype,
     shifted,
 )
+from ..scalar import compute_dtype
 from ..symbolic import has_symbol
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class DotGeneral(Contraction, name="dot_general"):
         batch = tuple(lhs.shape[a] for a in lhs_batch)
         left = tuple(lhs.shape[a] for a in _free(lhs.ndim, lhs_batch, lhs_contracting))
         right = tuple(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
-        return lhs.with_shape(batch + left + right)
+        return Aval(batch + left + right, self.result_dtype(lhs.dtype))
 
     def symbol_for(
         self, operands: Avals,
@@ -113,15 +114,19 @@ class DotGeneral(Contraction, name="dot_general"):
         left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)
         a = halves.widened(lhs).transpose(left).reshape(left_shape)
         b = halves.widened(rhs).transpose(right).reshape(right_shape)
-        return halves.rounded(matmul(a, b).reshape(shape), lhs.dtype)
+        return halves.rounded(matmul(a, b).reshape(shape), self.result_dtype(dtype).numpy)
+
+    def result_dtype(self, operand: DType) -> DType:
+        """The dtype of the result of operands of a dtype."""
+        return operand
 
     def host_call(
         self, operands: Avals, result: Aval,
         *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
     ) -> HostCall | None:  # fmt: skip
-        if result.dtype.is_float and result.dtype.size == 2:
-            return None
         lhs, rhs = operands
+        if lhs.dtype.is_float and lhs.dtype.size == 2:
+            return None
         matrices = _as_matrices.__wrapped__ if has_symbol((lhs.shape, rhs.shape)) else _as_matrices
         left, left_shape, right, right_shape, shape = matrices(
             self, lhs.shape, rhs.shape, result.dtype, lhs_contracting=lhs_contracting, rhs_contracting=rhs_contracting,
@@ -136,8 +141,9 @@ class DotGeneral(Contraction, name="dot_general"):
         self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags,
         *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints,
     ) -> Cotangents:  # fmt: skip
-        """A contraction of the cotangent with the other operand over the latter's free axes."""
-        ct, (lhs, rhs) = only(cotangents), operands
+        """A contraction of the cotangent with the other operand over the latter's free axes, in their dtype."""
+        lhs, rhs = operands
+        ct = b.convert_to(only(cotangents), lhs.dtype)
         batch = tuple(range(len(lhs_batch)))
         left = _free(lhs.ndim, lhs_batch, lhs_contracting)
         right = _free(rhs.ndim, rhs_batch, rhs_contracting)
@@ -264,6 +270,21 @@ class DotGeneral(Contraction, name="dot_general"):
         self, lhs: Aval, rhs: Aval, *, lhs_contracting: Ints, rhs_contracting: Ints, lhs_batch: Ints, rhs_batch: Ints
     ) -> float:
         return self.flops * lhs.size * math.prod(rhs.shape[a] for a in _free(rhs.ndim, rhs_batch, rhs_contracting))
+
+
+class WideDotGeneral(DotGeneral, name="wide_dot_general"):
+    """`dot_general` whose sums of products of half precision stay in float32, and are not rounded.
+
+    Scores of attention are such: a softmax magnifies what rounding a large one loses. Of other dtypes it is the same
+    as `dot_general`. The cotangent of an operand is of the operand's dtype.
+
+    ``%0 = "smelt.wide_dot_general"(%x, %y) {lhs_contracting = array<i64: 1>, rhs_contracting = array<i64: 0>, lhs_batch = array<i64>, rhs_batch = array<i64>} : (tensor<4x8xbf16>, tensor<8x3xbf16>) -> tensor<4x3xf32>``
+    """
+
+    primitive = "Matmul"
+
+    def result_dtype(self, operand: DType) -> DType:
+        return compute_dtype(operand)
 
 
 #: A permutation and a shape, where they change an array.

@@ -211,7 +211,7 @@ class FusePass(Pass):
         expressions = expressions_of_kernels(frozenset(found)) if library else ()
 
         def is_left(op: OpView) -> bool:
-            avals, rules, dtype = [v.aval for v in op.operands], rules_of(op), op.results[0].dtype
+            avals, rules, dtype = [v.aval for v in op.operands], rules_of(op), op.operands[0].dtype
             if dtype not in library or any(behind_movement(v) in expressions for v in op.operands):
                 return False
             work, extent = library[dtype]

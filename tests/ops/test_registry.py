@@ -206,7 +206,7 @@ def test_batch_agrees_with_a_loop(op):
 def test_every_example_is_one_line_of_mlir():
     families = ("contract", "indexing", "scan_sort", "random")
     names = [n for n, op in registry.items() if type(op).__module__.split(".")[-1] in families]
-    assert len(names) == 11
+    assert len(names) == 12
     for name in names:
         example = registry[name].example
         assert example is not None and f'"smelt.{name}"(' in example and " -> tensor<" in example

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
+from smelt.ir.scalar import compute_dtype
 
 from ..writer import Tensor, ints
 from .table import Call, rule
 
 
-@rule("dot_general")
+@rule("dot_general", "wide_dot_general")
 def _dot_general(call: Call) -> Tensor:
     """Half precision accumulates in float32, so it says so."""
     w, a = call.writer, call.attrs
@@ -19,7 +20,7 @@ def _dot_general(call: Call) -> Tensor:
     }  # fmt: skip
     fields = ", ".join(f"{name} = [{', '.join(map(str, v))}]" for name, v in lists.items() if v)
     kind = call.aval.dtype
-    wide = dtypes.float32 if kind.is_float and kind.size == 2 else kind
+    wide = compute_dtype(kind)
     found = w.op(
         "stablehlo.dot_general", call.operands, Aval(call.aval.shape, wide),
         f"dot_dimension_numbers = #stablehlo.dot<{fields}>",

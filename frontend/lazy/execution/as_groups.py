@@ -102,7 +102,7 @@ def product_of(
         return None
     space, *strides = (tuple(x) for x in zip(*(loop for part in product for loop in part), Loop(1, 0, 0)))
     laid = [Laid(StridedLayout(p.offset, s), True) for p, s in zip(places, strides)]
-    return Group(_product_text(avals[0].dtype), space, len(product.depth) + 1, laid)
+    return Group(_product_text(avals[0].dtype, op.result_dtype(avals[0].dtype)), space, len(product.depth) + 1, laid)
 
 
 def gather_of(
@@ -147,7 +147,7 @@ def elementwise_of(
 
 
 @functools.lru_cache(maxsize=64)
-def _product_text(dtype: DType) -> str:
+def _product_text(dtype: DType, result: DType) -> str:
     wide = compute_dtype(dtype)
     steps: list[Any] = []
 
@@ -159,8 +159,8 @@ def _product_text(dtype: DType) -> str:
     if wide is not dtype:
         x, y = (add("convert", {"dtype": wide}, [i], True) for i in (0, 1))
     found = add("reduce_sum", {}, [add("mul", {}, [x, y], True)], False)
-    if wide is not dtype:
-        found = add("convert", {"dtype": dtype}, [found], False)
+    if wide is not result:
+        found = add("convert", {"dtype": result}, [found], False)
     return _text([dtype, dtype], steps, found, False)
 
 

@@ -299,7 +299,7 @@ class DevicePlan:
         strides = [(batch.left, rows.left, depth.left), (batch.right, depth.right, columns.right)]
         operands = [(self._memories[x.memory], StridedLayout(x.place.offset, s)) for x, s in zip(read, strides)]
         extents = batch.extent, rows.extent, columns.extent, depth.extent
-        program = self._kernels.product(avals[0].dtype, extents, operands)
+        program = self._kernels.product(read[0].aval.dtype, avals[0].dtype, extents, operands)
         if program is None:
             return []
         found = self._fresh(avals[0])

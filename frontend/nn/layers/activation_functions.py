@@ -7,7 +7,7 @@ import math
 import smelt
 from smelt import array
 
-from ..operands import takes_arrays
+from ..operands import in_float32, takes_arrays
 
 __all__ = [
     "celu", "elu", "gelu", "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh", "hardswish",
@@ -127,6 +127,7 @@ def largest_and_rest(x: array, axis: int) -> tuple[array, array]:
 
 
 @takes_arrays
+@in_float32
 def elu(x: array, alpha: float = 1.0) -> array:
     """x where that is positive, else alpha · (exp(x) - 1).
 
@@ -143,6 +144,7 @@ def _negative(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def celu(x: array, alpha: float = 1.0) -> array:
     """max(x, 0) + min(alpha · (exp(x / alpha) - 1), 0).
 
@@ -154,6 +156,7 @@ def celu(x: array, alpha: float = 1.0) -> array:
 
 
 @takes_arrays
+@in_float32
 def selu(x: array) -> array:
     """1.0507 · elu(x, 1.67326).
 
@@ -165,6 +168,7 @@ def selu(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def silu(x: array) -> array:
     """x · sigmoid(x).
 
@@ -198,6 +202,7 @@ def log_sigmoid(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def softsign(x: array) -> array:
     """x / (1 + |x|).
 
@@ -209,6 +214,7 @@ def softsign(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def softshrink(x: array, lambd: float = 0.5) -> array:
     """x moved by `lambd` towards zero; zero where that is less than `lambd` away.
 
@@ -231,6 +237,7 @@ def hard_shrink(x: array, lambd: float = 0.5) -> array:
 
 
 @takes_arrays
+@in_float32
 def gelu(x: array) -> array:
     """x · Φ(x), with the normal distribution function Φ.
 
@@ -242,6 +249,7 @@ def gelu(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def gelu_approx(x: array) -> array:
     """`gelu` by tanh: 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))).
 
@@ -249,11 +257,13 @@ def gelu_approx(x: array) -> array:
     >>> smelt.nn.gelu_approx(smelt.array([-1.0, 1.0]))
     array([-0.158808, 0.841192], dtype=float32)
     """
-    near = smelt.clip(x, -10, 10)  # the tanh is ±1 before; powers of larger x are infinite, and so was its derivative
-    return 0.5 * x * (1 + smelt.tanh(math.sqrt(2 / math.pi) * (near + 0.044715 * near**3)))
+    near = smelt.clip(x, -40, 40)  # powers of larger x are infinite, and so was the derivative
+    # ½ · (1 + tanh y) as sigmoid(2 · y), which does not cancel where x is negative.
+    return x * smelt.sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
 
 
 @takes_arrays
+@in_float32
 def gelu_fast_approx(x: array) -> array:
     """`gelu` by sigmoid: x · sigmoid(1.702 · x).
 
@@ -265,6 +275,7 @@ def gelu_fast_approx(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def glu(x: array, axis: int = -1) -> array:
     """The first half of an axis times the sigmoid of the second.
 
@@ -302,6 +313,7 @@ def prelu(x: array, alpha: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def mish(x: array) -> array:
     """x · tanh(softplus(x)).
 
@@ -313,6 +325,7 @@ def mish(x: array) -> array:
 
 
 @takes_arrays
+@in_float32
 def hardswish(x: array) -> array:
     """x · min(max(x + 3, 0), 6) / 6.
 

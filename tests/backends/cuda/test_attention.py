@@ -54,6 +54,9 @@ Q, K = (2, 4, 32, 16), (2, 4, 48, 16)
 #: makes of scores.
 TAKEN: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]], set[int]]] = {
     "plain": (lambda q, k, v, m: attend(q, k, v, scale=0.25), lambda q, k, v, m: oracle(q, k, v), [Q, K, K], set()),
+    "a scale that is no power of two": (
+        lambda q, k, v, m: attend(q, k, v, scale=0.3), lambda q, k, v, m: oracle(q, k, v, 0.3), [Q, K, K], set(),
+    ),
     "causal": (
         lambda q, k, v, m: attend(q, k, v, scale=0.25, mask="causal"),
         lambda q, k, v, m: oracle(q, k, v, mask="causal"), [Q, Q, Q], {GREATER_EQUAL},

@@ -57,6 +57,7 @@ def of_one_array(q: Any, k: Any, v: Any) -> Any:
 TAKEN: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[int]]] = {
     "plain": (plain, [Q, K, K], PLAIN),
     "causal": (causal, [Q, Q, Q], CAUSAL),
+    "a scale that is no power of two": (lambda q, k, v: attend(q, k, v, scale=0.3, mask="causal"), [Q, Q, Q], CAUSAL),
     "heads that share keys": (plain, [Q, (2, 2, 48, 16), (2, 2, 48, 16)], PLAIN),
     "heads that share keys, causal": (causal, [Q, (2, 2, 32, 16), (2, 2, 32, 16)], CAUSAL),
     "one head of keys": (plain, [Q, (2, 1, 48, 16), (2, 1, 48, 16)], PLAIN),

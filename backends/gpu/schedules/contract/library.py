@@ -35,7 +35,7 @@ COMPUTED = 4
 
 def build_library(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel] | None:
     """The steps that run a body by the library's product; None where the library is not asked, or cannot."""
-    library, (work, reuse) = module.library, library_limits(module.gpu, product.dtype)
+    library, (work, reuse) = module.library, library_limits(module.gpu, product.lhs.dtype)
     if library is None or not _is_plain(product) or product.size < work:
         return None
     for way in _ways(product, reuse):

@@ -38,7 +38,7 @@ PADDING_BYTES = 16
 
 def tile_size(gpu: Gpu, product: Product) -> tuple[int, int, int]:
     """Rows and columns of the tile that one threadgroup makes, and the depth of a step."""
-    m, n, depth = gpu.half_tile if product.dtype.size == 2 else gpu.tile
+    m, n, depth = gpu.half_tile if product.lhs.dtype.size == 2 else gpu.tile
     rows, columns = product.rows.extent, product.columns.extent
     while m > SMALLEST and rows <= m // 2:
         m //= 2
@@ -62,7 +62,7 @@ class Matrices:
         gpu = module.gpu
         self.product = product
         self.m, self.n, self.depth = tile_size(gpu, product)
-        down, across = gpu.half_simdgroups if product.dtype.size == 2 else gpu.simdgroups
+        down, across = gpu.half_simdgroups if product.lhs.dtype.size == 2 else gpu.simdgroups
         self.simdgroups_down = down = min(down, self.m // SMALLEST * 2)
         self.simdgroups_across = across = min(across, self.n // SMALLEST * 2)
         self.threads = down * across * gpu.simd
@@ -108,7 +108,8 @@ class Matrices:
     def _place_tiles(self) -> None:
         """Threadgroup memory: two halves of both operands' tiles, and a stage for the sums."""
         k, product = self.k, self.product
-        held = product.dtype if product.dtype.size == 2 else compute_dtype(product.dtype)
+        given = product.lhs.dtype
+        held = given if given.size == 2 else compute_dtype(given)
         padding = PADDING_BYTES // held.size
         depth, threads = (product.depth, self.depth), self.threads
         self.lhs = Tile(k, "lhs", product.lhs, (product.rows, self.m), depth, threads, "depth", padding, held)

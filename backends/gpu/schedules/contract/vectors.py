@@ -46,7 +46,7 @@ def suits_vectors(product: Product) -> bool:
     if few == 1:
         return True
     is_worth_it = lines >= ENOUGH_LINES and product.depth.extent >= ENOUGH_DEPTH
-    return is_worth_it and few <= (FEW_HALVES if product.dtype.size == 2 else FEW)
+    return is_worth_it and few <= (FEW_HALVES if product.lhs.dtype.size == 2 else FEW)
 
 
 def build_vectors(module: GpuModule, product: Product, scratch: ScratchPlan) -> list[ScheduledKernel]:

@@ -86,7 +86,8 @@ def _attention(n: Node, q: array, k: array, v: array, mask: array | None, dropou
         return smelt.fast.scaled_dot_product_attention(q, k, v, scale=scale, mask="causal" if causal and same else mask)
     if gqa:
         k, v = (smelt.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
-    scores = smelt.matmul(q * scale, smelt.swapaxes(k, -1, -2))
+    kind = smelt.float64 if q.dtype is smelt.float64 else smelt.float32
+    scores = smelt.matmul(q.astype(kind) * scale, smelt.swapaxes(k.astype(kind), -1, -2))
     if mask is None:
         weights = smelt.softmax(scores, -1)
     else:

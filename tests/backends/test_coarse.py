@@ -1,0 +1,77 @@
+"""Which float32 values of a kernel need the digits of half precision alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.backends.coarse import coarse_values
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import functions, read_function
+from smelt.ir.dtypes import DType
+
+from .modules import module_of
+
+X = Aval((4, 8), dtypes.bfloat16)
+
+
+def _softmax(b: Any, x: Any) -> list[Any]:
+    e = b.exp(b.convert(x, dtype=dtypes.float32))
+    total = b.broadcast_to(b.reshape_to(b.reduce_sum(e, axes=(1,)), (4, 1)), (4, 8))
+    return [b.convert(e / total, dtype=dtypes.bfloat16)]
+
+
+def _sigmoid(b: Any, x: Any) -> list[Any]:
+    wide = b.convert(x, dtype=dtypes.float32)
+    return [b.convert(b.sigmoid(wide) * wide, dtype=dtypes.float16)]
+
+
+def _cancels(b: Any, x: Any) -> list[Any]:
+    wide = b.convert(x, dtype=dtypes.float32)
+    return [b.convert(b.erf(wide) + b.full((4, 8), 1.0, dtypes.float32), dtype=dtypes.bfloat16)]
+
+
+def _sums_of_signs(b: Any, x: Any) -> list[Any]:
+    return [b.convert(b.reduce_sum(b.tanh(b.convert(x, dtype=dtypes.float32)), axes=(1,)), dtype=dtypes.bfloat16)]
+
+
+def _returned(b: Any, x: Any) -> list[Any]:
+    e = b.exp(b.convert(x, dtype=dtypes.float32))
+    return [b.convert(e, dtype=dtypes.bfloat16), e]
+
+
+def _of_both(b: Any, x: Any) -> list[Any]:
+    e = b.exp(b.convert(x, dtype=dtypes.float32))
+    return [b.convert(e, dtype=dtypes.bfloat16), b.convert(e, dtype=dtypes.float16)]
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "wanted"),
+    [
+        (_softmax, "exp", dtypes.bfloat16), (_sigmoid, "sigmoid", dtypes.float16), (_cancels, "erf", None),
+        (_sums_of_signs, "tanh", None), (_returned, "exp", None), (_of_both, "exp", dtypes.float16),
+    ],
+)  # fmt: skip
+def test_which_are(function: Callable[..., Any], name: str, wanted: DType | None) -> None:
+    main = read_function(functions(module_of([X], function))["main"])
+    found = coarse_values(main)
+    (value,) = (op.results[0] for op in main.ops if op.name == name)
+    assert found.get(value) is wanted
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_a_sum_that_cancels_is_exact(dtype: Any) -> None:
+    """1 + erf(x) of negative x, of which the error function of half precision has few digits."""
+    x = smelt.array(np.linspace(-3.5, 0, 4096, dtype=np.float32)).astype(dtype)
+
+    def function(x: Any) -> Any:
+        return (1 + smelt.erf(x.astype(smelt.float32))).astype(dtype)
+
+    wanted = np.array(1 + smelt.erf(x.astype(smelt.float64)))
+    found = np.array(smelt.compile(function)(x).astype(smelt.float64))
+    np.testing.assert_allclose(found, wanted, rtol=2.0**-8 if dtype is smelt.bfloat16 else 2.0**-10, atol=2e-7)
