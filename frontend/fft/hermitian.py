@@ -14,7 +14,6 @@ from .transforms import along_one, axes_of, transform
 __all__ = ["hfft", "hfft2", "hfftn", "ihfft", "ihfft2", "ihfftn"]
 
 
-
 def _of_each(name: str, a: ArrayLike, s: Axes | None, axes: Axes | None) -> list[tuple[int, int | None]]:
     """The axes, at least one, and the number of elements of each."""
     x = as_array(a)
@@ -104,7 +103,7 @@ def hfftn(
 
     >>> import smelt
     >>> smelt.fft.hfftn(smelt.array([[10.0, -2.0], [-4.0, 0.0]]))
-    array([[2, 10],
+    array([[4, 8],
            [12, 16]], dtype=float32)
     """
     check_stream(stream)
@@ -166,7 +165,7 @@ def hfft2(
 
     >>> import smelt
     >>> smelt.fft.hfft2(smelt.array([[10.0, -2.0], [-4.0, 0.0]]))
-    array([[2, 10],
+    array([[4, 8],
            [12, 16]], dtype=float32)
     """
     check_stream(stream)

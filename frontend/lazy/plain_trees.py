@@ -152,7 +152,7 @@ def flatten(
     leaves: list[Any] = []
     try:
         shape = _shape_of(tree, type(tree), leaves, in_order, known, is_plain)
-    except (_Refused, RecursionError):
+    except (RecursionError, _Refused):
         return None
     return leaves, PlainStructure(shape, len(leaves), in_order)
 

@@ -395,6 +395,8 @@ class Draw:
         }  # fmt: skip
         self.step(op, [i, rhs], attrs)
 
+    _wide_dot_general = _dot_general
+
     def _conv_general(self, op: Op) -> None:
         i = self.pick(lambda a: 2 <= a.ndim <= 4)
         x = self.aval(i)

@@ -266,7 +266,7 @@ def test_numbers_are_made_of_one_element(kind):
         (lambda x: smelt.repeat(x, -2), r"repeat: repeats must not be negative, is -2; array f32\[24\]"),
         (lambda x: smelt.expand_dims(x, 7), "expand_dims: axis 7 out of range for 4 dimensions"),
         (lambda x: smelt.concatenate([x, x], 3), r"concatenate: axis 3 out of range for shape \(2, 3, 4\)"),
-        (lambda x: smelt.pad(x, 1, "linear_ramp"), "mode must be"),
+        (lambda x: smelt.pad(x, 1, "linear"), "mode must be"),
         (lambda x: smelt.diag(x), "needs a vector or a matrix"),
         (lambda x: smelt.tril(x[0, 0]), "at least two axes"),
         (lambda x: smelt.roll(x, (1, 2), (0, 1, 2)), "2 shifts for 3 axes"),
