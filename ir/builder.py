@@ -17,6 +17,7 @@ import numpy as np
 
 from . import attributes, dtypes, mlir, plugins
 from . import op as _op
+from .attribute_kinds import checked
 from .aval import Aval
 from .control import ControlOp, emit_control
 from .dialect import complete, context, tensor_type
@@ -329,7 +330,7 @@ class Builder:
         """A transformation of a function value (an op of ``ops/call.py``)."""
         if not isinstance(op, Transform):
             raise ArgumentTypeError(at_user_line(f"{full_name(op)} is no transformation of functions"))
-        attrs = attributes.checked(op, attrs)
+        attrs = checked(op, attrs)
         kind = function_type_of(function)
         signature = op.signature(*function_signature(kind), **attrs)
         operation = mlir.ir.Operation.create(

@@ -34,9 +34,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar,
 
 import numpy as np
 
+from .attribute_kinds import checked
 from .aval import Aval
 from .dtypes import DType
 from .errors import (
+    ArgumentTypeError,
     AttributeValueError,
     DTypeError,
     IRError,
@@ -133,6 +135,7 @@ class Op:
     """Base class of all ops. Subclass with ``name="..."`` to define one and register it."""
 
     name: ClassVar[str] = ""
+    is_own: ClassVar[bool] = False  #: not of another package
     kind: ClassVar[str] = "opaque"
     operand_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[bool] = False  #: the last operand field takes any number of tensors
@@ -202,6 +205,7 @@ class Op:
                     f"an op is called by lower-case letters, digits and '_', and not {', '.join(_TAKEN)}; not {name!r}"
                 )
             cls.name = name
+            cls.is_own = cls.__module__.split(".")[0] == __name__.split(".")[0]
             if "primitive" not in vars(cls):
                 cls.primitive = cls.__name__.removesuffix("Op")
             known = type(_registry.get(name))
@@ -358,12 +362,26 @@ class Op:
         return getattr(type(self), rule, None) is not getattr(Op, rule, None)
 
     def infer_checked(self, operands: Avals, attrs: dict[str, Any]) -> tuple[Aval, ...]:
-        """`infer` with its error made presentable: op, rule, operands, the user's line."""
+        """`infer` with its error made presentable: op, rule, operands, the user's line.
+
+        What an op of another package is given is checked, too: functions of smelt's own ops check theirs.
+        """
+        if not self.is_own:
+            self.check_given(operands, attrs)
         try:
             result = self.infer(*operands, **attrs)
         except (ShapeError, DTypeError, AttributeValueError) as error:
             raise type(error)(at_user_line(self.describe_error(str(error), operands, attrs))) from None
         return result if isinstance(result, tuple) else (result,)
+
+    def check_given(self, operands: Sequence[Any], attrs: dict[str, Any]) -> None:
+        """Raise ArgumentTypeError for another number of operands, AttributeValueError for attributes that are none."""
+        names = self.operand_names
+        if len(operands) < len(names) - 1 if self.variadic else len(operands) != len(names):
+            listed = ", ".join(names) + "..." * self.variadic
+            message = f"smelt.{self.name} takes {len(names)} operands ({listed}), got {len(operands)}"
+            raise ArgumentTypeError(at_user_line(message))
+        checked(self, attrs)
 
     def describe_error(self, rule: str, operands: Avals, attrs: dict[str, Any]) -> str:
         names = list(self.operand_names)

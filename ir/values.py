@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import attributes, mlir
+from . import mlir
 from . import op as _op
 from .aval import Aval
 from .dtypes import DType
@@ -189,12 +189,7 @@ def full_name(op: Op) -> str:
 
 def inferred(op: Op, operands: Sequence[Value], attrs: dict[str, Any]) -> tuple[Aval, ...]:
     """Result types of an op that a pass or a rule asks for."""
-    names = op.operand_names
-    if len(operands) < len(names) - 1 if op.variadic else len(operands) != len(names):
-        listed = ", ".join(names) + "..." * op.variadic
-        message = f"smelt.{op.name} takes {len(names)} operands ({listed}), got {len(operands)}"
-        raise ArgumentTypeError(at_user_line(message))
-    attributes.checked(op, attrs)
+    op.check_given(operands, attrs)
     avals: list[Any] = [getattr(v, "aval", None) for v in operands]
     if None in avals:
         i = avals.index(None)

@@ -430,7 +430,8 @@ def isclose(
     relative, absolute = (_tolerance(what, v, size.dtype) for what, v in (("rtol", rtol), ("atol", atol)))
     x, y, size, gap, relative, absolute = broadcast_together("isclose", [x, y, size, gap, relative, absolute])
     bound = emit_elementwise(ops["add"], absolute, emit_elementwise(ops["mul"], relative, size))
-    near = emit_elementwise(_AND, emit_elementwise(_LESS_EQUAL, gap, bound), isfinite(bound))
+    finite = emit_elementwise(_AND, isfinite(x), isfinite(y))
+    near = emit_elementwise(_AND, emit_elementwise(_LESS_EQUAL, gap, bound), finite)
     found = emit_elementwise(_OR, near, emit_elementwise(_EQUAL, x, y))
     if equal_nan:
         found = emit_elementwise(_OR, found, emit_elementwise(_AND, isnan(x), isnan(y)))

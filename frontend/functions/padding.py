@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.symbolic import index
 
@@ -85,7 +86,9 @@ def pad(
     _belongs("reflect_type", reflect_type == "odd", mode, "reflect", "symmetric")
     if mode in ("constant", "empty"):
         return _pad_constant(x, widths, constant_values if mode == "constant" else 0)
-    ends = _values("end_values", 0 if end_values is None else end_values, x) if mode == "linear_ramp" else None
+    ends = None
+    if mode == "linear_ramp":
+        ends = _values("end_values", 0 if end_values is None else end_values, x, _ramp_dtype(x))
     lengths = _pairs("stat_length", x, stat_length, 1) if stat_length is not None else [(None, None)] * x.ndim
     for axis, (low, high) in enumerate(widths):
         if low or high:
@@ -109,7 +112,7 @@ def _belongs(what: str, given: bool, mode: str, *modes: str) -> None:
 
 
 def _pad_constant(x: array, widths: list[tuple[int, int]], constant_values: ArrayLike) -> array:
-    values = _values("constant_values", constant_values, x)
+    values = _values("constant_values", constant_values, x, x.dtype)
     if values.size == 1:
         return padded(x, to_shape(values, ()), [w[0] for w in widths], [w[1] for w in widths])
     for axis, sides in enumerate(widths):
@@ -120,9 +123,9 @@ def _pad_constant(x: array, widths: list[tuple[int, int]], constant_values: Arra
     return x
 
 
-def _values(what: str, given: ArrayLike, x: array) -> array:
-    """One value, or one for each side of each axis, in the dtype of x."""
-    values = convert(given if isinstance(given, array) else as_array(given, x.dtype), x.dtype)
+def _values(what: str, given: ArrayLike, x: array, dtype: DType) -> array:
+    """One value, or one for each side of each axis."""
+    values = convert(given if isinstance(given, array) else as_array(given, dtype), dtype)
     if values.size != 1:
         try:
             fits = values.ndim <= 2 and broadcast_shapes("pad", values.shape, (x.ndim, 2)) == (x.ndim, 2)
@@ -143,17 +146,23 @@ def _of_axis(values: array, axis: int) -> list[array]:
     return [to_shape(piece(row, 1, side, side + 1), ()) for side in (0, 1)]
 
 
+def _ramp_dtype(x: array) -> DType:
+    return x.dtype if x.dtype.is_inexact else dtypes.float64
+
+
 def _pad_ramps(x: array, axis: int, low: int, high: int, ends: list[array]) -> array:
     """Integers in float64, rounded down."""
-    dtype = x.dtype if dtypes.to_float(x.dtype) is x.dtype else dtypes.float64
+    dtype = _ramp_dtype(x)
     line = [1] * x.ndim
     d, parts = x.shape[axis], [x]
     for side, (width, end) in enumerate(zip((low, high), ends)):
         if width:
-            edge, last = convert(piece(x, axis, (d - 1) * side, (d - 1) * side + 1), dtype), convert(end, dtype)
+            edge, last = convert(piece(x, axis, (d - 1) * side, (d - 1) * side + 1), dtype), end
             line[axis] = width
             ramp = convert(to_shape(iota((width,), 0), tuple(line)), dtype) * ((edge - last) / width) + last
-            ramp = convert(ramp if dtype is x.dtype else floor(ramp), x.dtype)
+            if x.dtype.is_integer:  # modulo 2ⁿ, as ends out of range are
+                ramp = convert(floor(ramp), dtypes.int64 if x.dtype.size < 8 else x.dtype)
+            ramp = convert(ramp, x.dtype)
             parts.insert(len(parts) if side else 0, reversed_along(ramp, (axis,)) if side else ramp)
     return joined(parts, axis)
 
@@ -186,10 +195,10 @@ def _pad_odd(x: array, axis: int, low: int, high: int, mode: str) -> array:
         parts = [x]
         if before:
             image = reversed_along(piece(x, axis, skip, skip + before), (axis,))
-            parts.insert(0, 2 * piece(x, axis, 0, 1) - image)
+            parts.insert(0, convert(2 * piece(x, axis, 0, 1) - image, x.dtype))
         if behind:
             image = reversed_along(piece(x, axis, d - skip - behind, d - skip), (axis,))
-            parts.append(2 * piece(x, axis, d - 1, d) - image)
+            parts.append(convert(2 * piece(x, axis, d - 1, d) - image, x.dtype))
         x, low, high = joined(parts, axis), low - before, high - behind
     return x
 

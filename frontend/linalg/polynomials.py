@@ -107,7 +107,8 @@ def polyfit(
         w: weights of the points' distances, shape (m,).
         rcond: up to which part of the largest singular value the others count as zero; by default m times the distance
             of 1 to the next number of the dtype.
-        full: whether the sums of squares that are left, the rank, the singular values and rcond follow.
+        full: whether the sums of squares that are left, shape (1,) or (k,), the rank, the singular values and rcond
+            follow.
         cov: whether the coefficients' covariances follow, shape (deg + 1, deg + 1) or (deg + 1, deg + 1, k), scaled so
             that the distances have the variance that they have; "unscaled" if the weights are 1 / σ of known σ.
 
@@ -148,7 +149,7 @@ def polyfit(
     found, rest, rank, values = lstsq(left / size, right, tolerance)
     found = found / to_shape(size, (count, *(1,) * (right.ndim - 1)))
     if full:
-        return found, rest, rank, values, as_array(tolerance, dtype.real)
+        return found, to_shape(rest, right.shape[1:] or (1,)), rank, values, as_array(tolerance, dtype.real)
     if scaled is None:
         return found
     lines = left / size

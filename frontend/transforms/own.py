@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from smelt.ir import attributes
+from smelt.ir.attribute_kinds import checked
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry
 from smelt.ir.ops.call import Transform
@@ -36,7 +36,7 @@ def apply_transform(
     if not isinstance(op, Transform):
         raise ArgumentTypeError(at_user_line(f"there is no transformation of functions called {shown(name)}"))
     check_function(fun, f"smelt.{name}")
-    attrs = attributes.checked(op, attrs)
+    attrs = checked(op, attrs)
     with tracing():
         parameters = [parameter(x.aval) for x in like]
         result = fun(*map(wrap, parameters))

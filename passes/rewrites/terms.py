@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from smelt.ir.attributes import checked, require_kinds
+from smelt.ir.attribute_kinds import checked, require_kinds
 from smelt.ir.errors import ArgumentTypeError, IRError, at_user_line, shown
 from smelt.ir.op import Op
 from smelt.ir.plugins import get

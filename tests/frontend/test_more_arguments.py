@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,8 @@ def test_what_polyfit_tells_of_a_fit(w: Any, columns: tuple[int, ...]) -> None:
         close(found[0], expected[0], 1e-9)
         close(found[1], np.broadcast_to(expected[1], (3, 3, *columns)), 1e-9)
     for found, expected in zip(smelt.polyfit(exact(x), exact(y), 2, w, full=True), np.polyfit(x, y, 2, w=w, full=True)):
-        close(np.ravel(np.asarray(found)), np.ravel(expected), 1e-9)
+        assert found.shape == np.shape(expected)
+        close(found, expected, 1e-9)
     near = smelt.polyfit(exact(x), exact(y), 2, w, rcond=0.5)
     close(near, np.polyfit(x, y, 2, rcond=0.5, w=w), 1e-9)
     check_gradient(lambda y: smelt.polyfit(exact(x), y, 1, w, cov=True)[1], y)
@@ -149,6 +151,8 @@ def test_tolerances_and_replacements_for_each_element() -> None:
             both = [v if isinstance(v, (int, float)) else of(v) for v in (rtol, atol)]
             assert smelt.isclose(exact(x), exact(y), *both).tolist() == expected.tolist()
             assert smelt.allclose(exact(x), exact(y), *both).item() is bool(expected.all())
+    far, infinite = smelt.array([1.0, math.inf, 1.0, math.inf, math.nan]), smelt.array([2, 1, math.inf, math.inf, 1])
+    assert smelt.isclose(far, infinite, atol=math.inf).tolist() == [True, False, False, True, False]
     assert smelt.isclose(smelt.ones(2), smelt.ones(2), smelt.ones((3, 1))).shape == (3, 2)
     z = np.array([[np.nan, np.inf, -np.inf], [1, np.nan, np.inf]])
     found = smelt.compile(lambda z, v: smelt.nan_to_num(z, v, [[5], [6]], 7))(exact(z), smelt.array([1.0, 2.0, 3.0]))

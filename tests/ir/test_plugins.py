@@ -17,8 +17,9 @@ import smelt
 from smelt.ir import mlir, op, text
 from smelt.ir.builder import functions, read_function
 from smelt.ir.dialect import context
-from smelt.ir.errors import AttributeValueError, IRError
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, IRError
 from smelt.ir.settings import override
+from smelt.lazy.arrays import emit_all
 from smelt.passes import Pipeline
 from smelt.passes.rewrite import rebuild
 from smelt.passes.rewrites.terms import Variable, ops
@@ -190,6 +191,20 @@ def test_a_rewrite_of_an_unknown_op_loads_the_packages(folder: Path) -> None:
 def test_the_ops_verifier_is_asked(folder: Path) -> None:
     with pytest.raises(IRError, match=r"acme_softsign: operand is int32, must be one of float16"):
         text.parse(SOURCE.replace("f32", "i32"))
+
+
+def test_what_an_op_is_given_is_checked_where_it_is_recorded(acme: Any) -> None:
+    softsign, shift = op.registry["acme_softsign"], op.registry["acme_shift"]
+    x = smelt.array(X)
+    for given, attrs, error, said in (
+        ((softsign, (x, x)), {}, ArgumentTypeError, r"takes 1 operands \(x\), got 2"),
+        ((softsign, (x,)), {"by": 1}, AttributeValueError, "has no attribute by; it has none"),
+        ((shift, (x, x, x)), {"back": "yes"}, AttributeValueError, "back must be true or false, is 'yes'"),
+    ):
+        with pytest.raises(error, match=said):
+            emit_all(*given, attrs)
+        with pytest.raises(error, match=said):
+            smelt.compile(lambda given=given, attrs=attrs: emit_all(*given, attrs))()
 
 
 def test_an_op_that_nobody_has_names_what_does_not_load(folder: Path) -> None:

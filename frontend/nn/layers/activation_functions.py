@@ -259,7 +259,8 @@ def gelu_approx(x: array) -> array:
     """
     near = smelt.clip(x, -40, 40)  # powers of larger x are infinite, and so was the derivative
     # ½ · (1 + tanh y) as sigmoid(2 · y), which does not cancel where x is negative.
-    return x * smelt.sigmoid(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
+    scale = 2 * math.sqrt(2 / math.pi)
+    return x * smelt.sigmoid(near * (scale + 0.044715 * scale * (near * near)))
 
 
 @takes_arrays
