@@ -214,7 +214,7 @@ def module_of_batch(batch: Sequence[Case]) -> Any:
         results = [r for c in batch for r in c.results]
         _, arguments, b = new_function(module, "main", avals, results, public=True)
         rest = iter(arguments)
-        outs = []
+        outs: list[Value] = []
         for c in batch:
             operands = list(itertools.islice(rest, len(c.avals)))
             outs += b.emit_typed(c.op, operands, c.kwargs, list(c.results))

@@ -387,10 +387,11 @@ class GpuKernel(MemoryKernel):
 
     def _called(self, op: OpView, index: Coordinates) -> Scalar:
         """An elementary function, by a call."""
-        operands, sources = [self.value(v, index) for v in op.operands], [v.dtype for v in op.operands]
-        if not op.op.jumps:
+        rules, sources = op.rules(Elementwise), [v.dtype for v in op.operands]
+        operands = [self.value(v, index) for v in op.operands]
+        if not rules.jumps:
             sources[0] = self.digits(op)
-        return self.elementary(op.rules(Elementwise), operands, sources, op.results[0].dtype, op.attrs)
+        return self.elementary(rules, operands, sources, op.results[0].dtype, op.attrs)
 
     def elementary(
         self, rules: Elementwise, operands: Sequence[Scalar], sources: Sequence[DType], out: DType,
