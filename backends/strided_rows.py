@@ -222,6 +222,6 @@ class RowBuilder:
         k, result = self.k, op.results[0]
         known = self.rows if is_row(result) else self.now
         operands = [self.rows[u] if u in self.rows else self.now[u] for u in map(self.stages.origin, op.operands)]
-        k.source_dtype = op.operands[0].dtype
+        k.source_dtype = k.digits(op)
         avals = [v.aval for v in op.operands]
         known[result] = op.rules(Fusible).element(k, (), lambda i, _: operands[i], avals, result.aval, **op.attrs)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib
-import importlib.util
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError, innermost_line
 
 from .usage import UsageError, require_one, require_with, write
+from .user_code import exits_are_errors, load_module
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _BEGUN = re.compile(r"(?:bool|(?:bf|[a-z]+)\d+|complex<f\d+>)\[")
@@ -103,7 +100,7 @@ def lower(options: argparse.Namespace) -> Any:
     arguments = [parse_argument(text) for text in options.arguments]
     compiled = function if hasattr(function, "trace") else smelt.compile(function)
     try:
-        with _exits_are_errors():
+        with exits_are_errors():
             return compiled.trace(*arguments).lower()
     except SmeltError:
         raise
@@ -140,13 +137,7 @@ def load(target: str) -> Any:
         if os.path.isfile(target) and not target.endswith(".py"):
             said += f"; of a file of IR, smelt view {target} -o page.html shows all stages, and smelt opt transforms it"
         raise UsageError(said)
-    try:
-        with _exits_are_errors():
-            module = _load_module(module_name)
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise UsageError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
+    module = load_module(module_name)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -156,40 +147,6 @@ def load(target: str) -> Any:
     if not callable(found):
         raise UsageError(f"{target} is not a function, but of type {type(found).__name__}")
     return found
-
-
-@contextlib.contextmanager
-def _exits_are_errors() -> Iterator[None]:
-    """What ends the process at once, without a word, is an exception while the user's code runs."""
-    leave, process = os._exit, os.getpid()
-
-    def told(status: int) -> NoReturn:
-        if os.getpid() != process:  # a child that was forked, which ends so
-            leave(status)
-        raise SystemExit(f"os._exit({status})")
-
-    os._exit = told
-    try:
-        yield
-    finally:
-        os._exit = leave
-
-
-def _load_module(name: str) -> Any:
-    if not name.endswith(".py") and os.sep not in name:
-        sys.path.insert(0, os.getcwd())
-        return importlib.import_module(name)
-    if not os.path.isfile(name):
-        raise UsageError(f"{name}: there is no such file")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(name)))
-    stem = os.path.splitext(os.path.basename(name))[0]
-    spec = importlib.util.spec_from_file_location(stem, name)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{name} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def parse_argument(text: str) -> Any:

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None, isolate: bool = True) -> int:
         return INTERRUPTED
     except Exception as error:
         reads_nothing = options.list_passes or options.list_ops or options.list_rewrites
-        reads_nothing = reads_nothing or options.check_rewrites is not None
+        reads_nothing = reads_nothing or options.check_rewrites is not None or options.check_ops is not None
         return report_error(error, "smelt-opt" if reads_nothing else options.input, options.debug)
 
 
@@ -130,6 +130,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run rewrites (of all sets, or of those named, by set or set/rewrite) on random and special inputs by the "
         "reference rules; say which are exact, bounded in ulp, wrong; and stop",
     )  # fmt: skip
+    add(
+        "--check-ops", nargs="?", const="", metavar="NAMES",
+        help="whether the rules of ops (of all, or of those named or defined by the modules named) agree: kernels with "
+        "the reference, derivatives with finite differences, batches with loops; and stop",
+    )  # fmt: skip
     add("--emit", choices=EMIT, default="mlir", help="what to write (default: mlir)")
     add("--execute", action="store_true", help="interpret @main, which takes no arguments; write its results")
     add("--custom-calls", action="store_true", help="with --execute, --verify-values: run the code that the file calls")
@@ -171,6 +176,7 @@ def _check(options: argparse.Namespace) -> None:
     listings = ("list_passes", "list_ops", "list_rewrites")
     asked = {f"--{name.replace('_', '-')}": getattr(options, name) for name in listings}
     asked["--check-rewrites"] = options.check_rewrites is not None
+    asked["--check-ops"] = options.check_ops is not None
     asked["--execute"] = options.execute
     require_one({**asked, f"--emit={options.emit}": options.emit != "mlir"})
     before, after = options.mlir_print_ir_before, options.mlir_print_ir_after
@@ -213,6 +219,10 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
         from . import rewrites
 
         return rewrites.check(options.check_rewrites) if options.check_rewrites is not None else rewrites.listed()
+    if options.check_ops is not None:
+        from . import ops
+
+        return ops.check(options.check_ops, options.debug)
     name, source = read_source(options.input)
     if options.run_reproducer:
         from .reproducer import passes_of

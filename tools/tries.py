@@ -35,7 +35,7 @@ class Try:
 
 
 class Tries:
-    """Runs commands, with nothing on their standard input.
+    """Runs commands, with nothing on their standard input. What they leave among temporary files is deleted at the end.
 
     Args:
         seconds: how long each may take.
@@ -44,6 +44,7 @@ class Tries:
     def __init__(self, seconds: float):
         self._seconds = seconds
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115
+        self._folder = tempfile.TemporaryDirectory(prefix="smelt-tries-", ignore_cleanup_errors=True)
         self._worker: _Worker | None = None
 
     def __enter__(self) -> Tries:
@@ -52,6 +53,7 @@ class Tries:
     def __exit__(self, *error: object) -> None:
         self._end_worker()
         self._printed.close()
+        self._folder.cleanup()
 
     def run(self, command: Sequence[str]) -> Try:
         """Run a command. Raises UsageError: it cannot be."""
@@ -68,7 +70,7 @@ class Tries:
     def _own(self, command: Sequence[str]) -> int | None:
         if not any(word.startswith(LIMITS) for word in command):
             if self._worker is None:
-                self._worker = _Worker(self._printed.fileno())
+                self._worker = _Worker(self._printed.fileno(), self._folder.name)
             try:
                 status = self._worker.run(command, self._seconds)
                 if self._worker.waits or status is None:
@@ -78,7 +80,7 @@ class Tries:
                     self._end_worker()
             self._printed.truncate(0)  # the copy is gone: another one sees from outside what the command did last
             self._printed.seek(0)
-        worker = _Worker(self._printed.fileno(), isolate=True)
+        worker = _Worker(self._printed.fileno(), self._folder.name, isolate=True)
         try:
             return worker.run(command, self._seconds)
         finally:
@@ -89,7 +91,7 @@ class Tries:
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=self._printed, stderr=self._printed,
-                start_new_session=own_group,
+                start_new_session=own_group, env={**os.environ, "TMPDIR": self._folder.name},
             )  # fmt: skip
         except OSError as error:
             raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
@@ -113,14 +115,14 @@ class _Worker:
     Attributes: waits, whether it is ready for one.
     """
 
-    def __init__(self, printed: int, isolate: bool = False):
+    def __init__(self, printed: int, folder: str, isolate: bool = False):
         import multiprocessing
 
         sys.stdout.flush()
         sys.stderr.flush()
         processes = multiprocessing.get_context("fork")
         self._here, there = processes.Pipe()
-        self._process: Any = processes.Process(target=_serve, args=(there, printed, isolate))
+        self._process: Any = processes.Process(target=_serve, args=(there, printed, folder, isolate))
         self._process.start()
         there.close()
         self.waits = True
@@ -145,9 +147,10 @@ class _Worker:
         self._here.close()
 
 
-def _serve(connection: Any, printed: int, isolate: bool) -> None:
-    """Run the commands that come, as if each had been started."""
+def _serve(connection: Any, printed: int, folder: str, isolate: bool) -> None:
+    """Run the commands that come, as if each had been started, with a folder for temporary files."""
     os.setsid()
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(printed, 1)

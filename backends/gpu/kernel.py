@@ -17,7 +17,7 @@ from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory, MemoryKernel
 from smelt.ir import dtypes, elementary, mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import Function, OpView
+from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.dialect import context
 from smelt.ir.dtypes import DType
 from smelt.ir.index import Index
@@ -372,7 +372,7 @@ class GpuKernel(MemoryKernel):
         try:
             if isinstance(op.op, Elementwise) and op.op.flops >= FUNCTION_FLOPS:
                 self._keep(op.results[0], index, self._called(op, index))
-            elif op.op.formula == "x / y" and op.results[0].dtype.is_float and op.results[0].dtype.size == 2:
+            elif op.op.formula == "x / y" and self._needs_half(op.results[0]):
                 x, y = (self.value(v, index) for v in op.operands)
                 self._keep(op.results[0], index, self._quotients.of(x, y))
             else:
@@ -380,10 +380,18 @@ class GpuKernel(MemoryKernel):
         finally:
             self.location = saved
 
+    def _needs_half(self, v: Value) -> bool:
+        """Whether no more than the digits of half precision counts of a value."""
+        dtype = self.coarse.get(v, v.dtype)
+        return dtype.is_float and dtype.size == 2
+
     def _called(self, op: OpView, index: Coordinates) -> Scalar:
         """An elementary function, by a call."""
-        operands, sources = [self.value(v, index) for v in op.operands], [v.dtype for v in op.operands]
-        return self.elementary(op.rules(Elementwise), operands, sources, op.results[0].dtype, op.attrs)
+        rules, sources = op.rules(Elementwise), [v.dtype for v in op.operands]
+        operands = [self.value(v, index) for v in op.operands]
+        if not rules.jumps:
+            sources[0] = self.digits(op)
+        return self.elementary(rules, operands, sources, op.results[0].dtype, op.attrs)
 
     def elementary(
         self, rules: Elementwise, operands: Sequence[Scalar], sources: Sequence[DType], out: DType,

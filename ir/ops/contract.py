@@ -114,7 +114,7 @@ class DotGeneral(Contraction, name="dot_general"):
         left, left_shape, right, right_shape, shape = _as_matrices(self, lhs.shape, rhs.shape, dtype, **axes)
         a = halves.widened(lhs).transpose(left).reshape(left_shape)
         b = halves.widened(rhs).transpose(right).reshape(right_shape)
-        return halves.rounded(matmul(a, b).reshape(shape), self.result_dtype(dtype).numpy)
+        return halves.rounded(_matmul(a, b).reshape(shape), self.result_dtype(dtype).numpy)
 
     def result_dtype(self, operand: DType) -> DType:
         """The dtype of the result of operands of a dtype."""
@@ -134,7 +134,7 @@ class DotGeneral(Contraction, name="dot_general"):
         )  # fmt: skip
         by_left, by_right = _way(lhs.shape, left, left_shape), _way(rhs.shape, right, right_shape)
         if by_left is None and by_right is None and shape == (*left_shape[:-1], right_shape[-1]):
-            return HostCall(matmul)
+            return HostCall(_matmul)
         return HostCall(_product, (by_left, by_right, shape))
 
     def transpose(
@@ -315,8 +315,13 @@ def _along(x: np.ndarray, way: _Way | None) -> np.ndarray:
     return x if to is None else x.reshape(to)
 
 
+def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Products of matrices. A sum of one term is that term, also -0, which a library adds to 0; and it takes longer."""
+    return np.multiply(x, y) if x.shape[-1] == 1 else matmul(x, y)
+
+
 def _product(x: np.ndarray, y: np.ndarray, left: _Way | None, right: _Way | None, shape: Ints) -> np.ndarray:
-    return matmul(_along(x, left), _along(y, right)).reshape(shape)
+    return _matmul(_along(x, left), _along(y, right)).reshape(shape)
 
 
 @functools.lru_cache(4096)

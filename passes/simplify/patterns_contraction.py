@@ -10,20 +10,22 @@ from smelt.ir.ops.contract import DotGeneral
 from .patterns import PatternBuilder, Site, pattern
 
 
-@pattern("dot_general")
+@pattern("dot_general", "wide_dot_general")
 def product_of_one_place(b: PatternBuilder, at: Site) -> Value | None:
     """lhs · rhs, summed over one place → the product of elements, which fuses with what makes and what reads these.
 
     Products of vectors are such, gradients of each example too: kernels compute their elements where they read them.
     """
-    assert isinstance(at.op, DotGeneral)
-    if math.prod(at.op.depth(*(x.aval for x in at.operands), **at.attrs)) != 1:
+    op = at.op
+    assert isinstance(op, DotGeneral)
+    if math.prod(op.depth(*(x.aval for x in at.operands), **at.attrs)) != 1:
         return None
-    batch, rows, columns, _ = at.op.loops(*(x.ndim for x in at.operands), **at.attrs)
+    batch, rows, columns, _ = op.loops(*(x.ndim for x in at.operands), **at.attrs)
 
     def spread(side: int) -> Value:
         """An operand with the axes of the result, one place long where they are those of the other operand alone."""
         x = at.operands[side]
+        x = b.convert_to(x, op.result_dtype(x.dtype))
         kept = [pair[side] for pair in (*batch, *rows, *columns)]
         axes = [a for a in kept if a is not None]
         left = [a for a in range(x.ndim) if a not in axes]
@@ -56,7 +58,7 @@ def _product(b: PatternBuilder, at: Site, matrix: int, x: Value, summed: tuple[i
     return b.emit(at.op, operands, at.op.with_summed(matrix, summed, **at.attrs))[0]
 
 
-@pattern("dot_general")
+@pattern("dot_general", "wide_dot_general")
 def vector_times_transpose(b: PatternBuilder, at: Site) -> Value | None:
     """vector · transpose(x) → transpose(vector · x), which moves fewer elements, and reads x as it lies.
 

@@ -14,15 +14,13 @@ from smelt.ir.control import CONTROL_OPS
 from smelt.ir.op import Op
 from smelt.passes.rules import function_rules
 
-from ..ops.cases import Case, cases, example, plain_ops
+from ..ops.cases import Case, cases, example, plain_ops, seeds_of, wrt_of
 from ..ops.variants import (
     direction,
     general_operands,
-    seeds_of,
     transformed,
     variants,
     wide,
-    wrt_of,
 )
 from .sources import ROOT
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from smelt.ir import dtypes
 from smelt.ir.aval import Aval
 from smelt.ir.builder import functions, read_function
 from smelt.ir.dtypes import DType
+from smelt.ir.settings import override
 
 from .modules import module_of
 
@@ -75,3 +77,31 @@ def test_a_sum_that_cancels_is_exact(dtype: Any) -> None:
     wanted = np.array(1 + smelt.erf(x.astype(smelt.float64)))
     found = np.array(smelt.compile(function)(x).astype(smelt.float64))
     np.testing.assert_allclose(found, wanted, rtol=2.0**-8 if dtype is smelt.bfloat16 else 2.0**-10, atol=2e-7)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x: smelt.softmax(x, axis=-1), "exp"), (smelt.nn.gelu_approx, "sigmoid"), (smelt.nn.silu, "sigmoid"),
+    ],
+    ids=["softmax", "gelu_approx", "silu"],
+)  # fmt: skip
+def test_kernels_of_gpus_call_them_too(function: Callable[..., Any], name: str, dtype: Any) -> None:
+    """The functions of half precision; and a row is divided by its sum once."""
+    text = smelt.compile(function).trace(smelt.zeros((64, 128)).astype(dtype)).lower().to_metal().as_text("msl")
+    found = re.findall(rf"static inline float {name}_(\w+)\(", text)
+    assert found == [dtype.mlir]
+    assert name != "exp" or "reciprocal" in text
+
+
+@pytest.mark.parametrize("function", [lambda x: smelt.floor(x * 3), lambda x: smelt.remainder(x * 3, 0.7)])
+def test_what_jumps_is_of_the_float32_value(function: Callable[..., Any]) -> None:
+    """Though its result is rounded to half precision."""
+    x = smelt.array(np.linspace(-3.5, 3.5, 4097, dtype=np.float32))
+    with override(device="reference"):
+        wanted = np.array(function(x).astype(smelt.bfloat16).astype(smelt.float32))
+    for device in ("cpu", "metal:sim"):
+        with override(device=device, small_work=0, tier="program"):
+            found = smelt.compile(lambda x: function(x).astype(smelt.bfloat16))(x)
+            np.testing.assert_array_equal(np.array(found.astype(smelt.float32)), wanted)

@@ -17,9 +17,9 @@ from smelt.ir.errors import KernelError
 from smelt.ir.kinds import Elementwise, Reduction
 from smelt.ir.settings import override
 from smelt.lazy.execution.strided import StridedStep
+from smelt.tools.op_checks import tolerance
 
 from ..ops.cases import Case, all_cases, random_operands
-from ..ops.test_registry import tolerance
 from .random_graphs import made
 from .strided_graphs import both, laid_out, run
 

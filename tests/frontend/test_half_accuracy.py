@@ -125,3 +125,11 @@ def test_a_product_in_float32_of_half_precision() -> None:
     found = op.reference(x, y, lhs_contracting=(1,), rhs_contracting=(0,), lhs_batch=(), rhs_batch=())
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, x.astype(np.float64) @ y.astype(np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64, *HALVES], ids=str)
+def test_a_product_has_one_name(dtype: Any) -> None:
+    """Where sums are not rounded anyway, scores are the product that everybody else writes, too: `cse` finds both."""
+    x = smelt.zeros((1, 2, 8, 4)).astype(dtype)
+    text = smelt.make_ir(lambda x: _attention(x, x, x, 0.5))(x)
+    assert ("wide_dot_general" in text) == (dtype in HALVES)

@@ -7,7 +7,7 @@ the op takes them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,9 @@ from smelt.ir.aval import Aval
 from smelt.ir.library import Library
 from smelt.ir.op import Op
 
-from .cases import Case, _valid, cases, example, random_operands, sample
+from .cases import Case, cases, example, random_operands, resized, sample, valid
 from .variants import variants
 
-#: What takes the place of an axis's extent.
-EXTENTS = (0, 1, 7)
 #: Shapes of elementwise ops: flat, empty, one element, an odd number of them.
 SHAPES = ((), (0,), (1,), (3, 0, 2), (1, 1), (37,), (2, 1, 5))
 
@@ -40,14 +38,14 @@ MORE: dict[str, Sequence[tuple[Sequence[tuple[int, ...]], tuple[tuple[str, Any],
 
 @functools.cache
 def edge_cases(op: Op) -> tuple[Case, ...]:
-    """The op with axes of every extent in EXTENTS, alone and in pairs, at every place where there is one."""
+    """The op with axes of every extent in `EXTENTS`, alone and in pairs, at every place where there is one."""
     if op.kind == "elementwise":
         base = example(op)
-        return tuple(c for s in SHAPES for c in _valid(op, tuple(a.with_shape(s) for a in base.avals), base.attrs))
+        return tuple(c for s in SHAPES for c in valid(op, tuple(a.with_shape(s) for a in base.avals), base.attrs))
     found: dict[Any, Case] = {}
     for case in (example(op), *variants(op)):
         case = _in_float32(case)
-        for again in (case, *(c for first in _resized(case) for c in (first, *_resized(first, (0, 1))))):
+        for again in (case, *(c for first in resized(case) for c in (first, *resized(first, (0, 1))))):
             found.setdefault((again.avals, repr(again.attrs)), again)
     for shapes, attrs in MORE.get(op.name, ()):
         again = Case(op, tuple(a.with_shape(s) for a, s in zip(example(op).avals, shapes)), attrs)
@@ -61,35 +59,10 @@ def few(cases: Sequence[Case], most: int) -> list[Case]:
     return list(cases[::step])
 
 
-def _resized(case: Case, extents: Sequence[int] = EXTENTS) -> Iterator[Case]:
-    """The case with one extent changed: everywhere, or in one operand alone."""
-    present = sorted({d for a in case.avals for d in a.shape} | {d for _, v in case.attrs for d in _ints(v)})
-    for old in present:
-        for new in extents:
-            if new == old:
-                continue
-            avals = tuple(a.with_shape(tuple(new if d == old else d for d in a.shape)) for a in case.avals)
-            same = tuple((k, _replaced(v, old, new)) for k, v in case.attrs)
-            yield from _valid(case.op, avals, case.attrs)
-            if same != case.attrs:
-                yield from _valid(case.op, avals, same)
-                yield from _valid(case.op, case.avals, same)
-
-
-def _ints(value: Any) -> tuple[int, ...]:
-    if isinstance(value, tuple) and all(isinstance(d, int) for d in value):
-        return value
-    return ()
-
-
-def _replaced(value: Any, old: int, new: int) -> Any:
-    return tuple(new if d == old else d for d in value) if _ints(value) else value
-
-
 def _in_float32(case: Case) -> Case:
     single = {dtypes.float64: dtypes.float32, dtypes.complex128: dtypes.complex64}
     avals = tuple(a.with_dtype(single.get(a.dtype, a.dtype)) for a in case.avals)
-    return next(iter(_valid(case.op, avals, case.attrs)), case)
+    return next(iter(valid(case.op, avals, case.attrs)), case)
 
 
 @functools.cache
@@ -97,7 +70,7 @@ def dtype_cases(op: Op) -> tuple[Case, ...]:
     """The op in every dtype that it takes, elementwise ops with enough elements for every special value."""
     if op.kind != "elementwise":
         return cases(op)
-    found = [c for case in cases(op) for c in _valid(op, tuple(a.with_shape((67,)) for a in case.avals), case.attrs)]
+    found = [c for case in cases(op) for c in valid(op, tuple(a.with_shape((67,)) for a in case.avals), case.attrs)]
     return tuple({c.avals: c for c in found}.values())
 
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import smelt
 from smelt.ir import dtypes
 from smelt.ir import op as op_module
 from smelt.ir.aval import Aval
@@ -15,6 +16,8 @@ from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError
 from smelt.ir.index import Access, Guard, variables
 from smelt.ir.kinds import Contraction
 from smelt.ir.op import registry
+from smelt.ir.settings import override
+from smelt.lazy.arrays import emit
 
 from .cases import reference, sample
 from .rules import Eager, Number, ScalarMachine, check_batch, check_jvp, check_transpose, constants, fetcher, full, run
@@ -182,3 +185,24 @@ def test_dot_general_errors():
         run("dot_general", x, y, lhs_contracting=(1,), rhs_contracting=())
     with pytest.raises(AttributeValueError, match="repeat"):
         run("dot_general", x, x, lhs_contracting=(1,), rhs_contracting=(1,), lhs_batch=(1,), rhs_batch=(1,))
+
+
+@pytest.mark.parametrize("name", ["dot_general", "wide_dot_general"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32"])
+def test_a_sum_of_one_term_is_that_term(name: str, dtype: str) -> None:
+    """Bit by bit in every tier, as in `canonicalize`, which makes a product of elements of it: 0 · -1 is -0."""
+    kind, op = getattr(smelt, dtype), registry[name]
+    x, y = (smelt.array(np.array(v)).astype(kind) for v in ([[0.0], [2.0], [-3.0]], [[-1.0, 0.0, 4.0, -0.0]]))
+    attrs = {"lhs_contracting": (1,), "rhs_contracting": (0,), "lhs_batch": (), "rhs_batch": ()}
+    wanted = np.asarray(x.astype(smelt.complex128)) * np.asarray(y.astype(smelt.complex128))
+
+    def product(x: smelt.array, y: smelt.array) -> smelt.array:
+        return emit(op, (x, y), attrs)
+
+    for way in ({"tier": "ops"}, {"tier": "program", "small_work": 0}, {"tier": "strided"}, {"device": "reference"}):
+        with override(cache=False, **way):
+            for function in (product, smelt.compile(product)):
+                found = np.asarray(function(x, y).astype(smelt.complex128))
+                np.testing.assert_array_equal(found, wanted)
+                if kind.is_float:
+                    np.testing.assert_array_equal(np.signbit(found.real), np.signbit(wanted.real))

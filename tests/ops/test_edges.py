@@ -17,11 +17,11 @@ from smelt.ir.op import Op
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import Device
+from smelt.tools.op_checks import assert_close
 
 from ..devices import with_kernels
 from .cases import Case, module_of_batch, plain_ops, reference
 from .edges import VALUES, dtype_cases, edge_cases, few, operands_of
-from .test_registry import assert_close
 
 #: Cases in one program.
 BATCH = {"cpu": 64, "metal:sim": 40}

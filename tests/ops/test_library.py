@@ -19,34 +19,16 @@ from smelt.lazy.arrays import array, emit_all
 from smelt.passes import Pipeline
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import reference
+from smelt.tools.op_checks import check_library, narrowest, tolerance
 
 from ..devices import with_kernels
-from .cases import EXPAND, Case, example, module_of, random_operands
+from .cases import EXPAND, example, module_of, random_operands
 from .edges import edge_cases
-from .test_registry import tolerance
 from .variants import every_case
 
 LIBRARY = [op for op in registry.values() if isinstance(op, Library)]
 each_library_op = pytest.mark.parametrize("op", LIBRARY, ids=lambda op: op.name)
 DEVICES = (*with_kernels(), reference)
-
-
-def narrowest(case: Case) -> Aval:
-    """The type of a case with the fewest bits for fractions."""
-    inexact = (a for a in (*case.avals, *case.results) if a.dtype.is_inexact)
-    return min(inexact, key=lambda a: a.dtype.size, default=case.results[0])
-
-
-def check(case: Case, operands: list[np.ndarray], results: Any, what: str) -> None:
-    """The results have the types that `infer` says, are those of the reference, and have the stated properties."""
-    wanted = run_op(case.op, operands, case.kwargs, reference=True)
-    assert len(results) == len(wanted) == len(case.results)
-    for found, want, aval in zip(results, wanted, case.results):
-        assert (found.shape, found.dtype) == (aval.shape, aval.dtype.numpy), f"{case}: {what}"
-        np.testing.assert_allclose(found, want, **tolerance(aval), err_msg=f"{case}: {what}")
-    narrow = narrowest(case)
-    for name, found, want in case.op.properties(operands, results, **case.kwargs):
-        np.testing.assert_allclose(found, want, **tolerance(narrow), err_msg=f"{case}: {what}: {name}")
 
 
 def test_there_are_some() -> None:
@@ -70,7 +52,7 @@ def test_the_library_agrees_with_reference_and_properties(op: Library) -> None:
         operands = random_operands(case, np.random.default_rng(3))
         for x in operands:
             x.flags.writeable = False
-        check(case, operands, run_op(op, operands, case.kwargs), "host")
+        check_library(case, operands, run_op(op, operands, case.kwargs), "host")
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -80,11 +62,11 @@ def test_every_device_agrees_with_reference_and_properties(op: Library, device: 
         operands = random_operands(case, np.random.default_rng(4))
         program = compile_module(module_of(case), device)
         found = [x.array for x in program.run([Buffer.of(x, a) for x, a in zip(operands, case.avals)])]
-        check(case, operands, found, device.name)
+        check_library(case, operands, found, device.name)
         with smelt.stream(device):
             inputs = [smelt.array(x, a.dtype) for x, a in zip(operands, case.avals)]
             lazy = [np.asarray(x) for x in emit_all(op, inputs, case.kwargs)]
-        check(case, operands, lazy, f"{device.name}, op by op")
+        check_library(case, operands, lazy, f"{device.name}, op by op")
 
 
 @each_library_op

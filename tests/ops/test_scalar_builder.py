@@ -14,11 +14,11 @@ from smelt.ir import dtypes
 from smelt.ir.kinds import Fusible
 from smelt.ir.scalar import ScalarBuilder
 from smelt.passes.kernels.analysis import Recorder
+from smelt.tools.op_checks import tolerance
 
 from .cases import Case, cases, plain_ops, reference, sample
 from .rules import ScalarMachine, constants, fetcher
 from .test_elementary import HostKernel
-from .test_registry import tolerance
 
 MEMBERS = [name for name in vars(ScalarBuilder) if not name.startswith("_")]
 BUILDERS = [CpuKernel, GpuKernel, HostKernel, Recorder, ScalarMachine]

@@ -16,13 +16,12 @@ import pytest
 
 from smelt.ir.op import Op
 
-from .cases import Case, cases, example, plain_ops, reference
+from .cases import Case, cases, choices, example, plain_ops, reference, seeds_of, wrt_of
 from .variants import (
     Function,
     Together,
     assert_derivative,
     axis_patterns,
-    choices,
     derivative_cases,
     differences,
     direction,
@@ -30,12 +29,10 @@ from .variants import (
     every_case,
     few_patterns,
     general_operands,
-    seeds_of,
     stacked,
     variants,
     wide,
     widened,
-    wrt_of,
 )
 
 SIZE = 2

@@ -18,7 +18,19 @@ from smelt.ir.library import Library
 from smelt.ir.op import Op, registry
 from smelt.ir.ops.indexing import _MODES
 
-from .cases import EXPAND, INTERVALS, Case, _valid, cases, example, random_operands, reference, sample
+from .cases import (
+    EXPAND,
+    INTERVALS,
+    Case,
+    cases,
+    example,
+    random_operands,
+    reference,
+    sample,
+    seeds_of,
+    valid,
+    wrt_of,
+)
 
 Special = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]
 
@@ -125,7 +137,7 @@ def variants(op: Op) -> tuple[Case, ...]:
     for name, attr in op.attrs.items():
         for value in _values(name, attr.type, base):
             attrs = tuple((k, value if k == name else v) for k, v in base.attrs)
-            found += _valid(op, base.avals, attrs)
+            found += valid(op, base.avals, attrs)
     for shapes, attrs in SPECIAL.get(op.name, []):
         types = [base.avals[min(i, len(base.avals) - 1)] for i in range(len(shapes))]
         avals = tuple(a.with_shape(s) for a, s in zip(types, shapes))
@@ -149,14 +161,14 @@ def _values(name: str, kind: str, base: Case) -> list[Any]:
 
 def _in_float64(case: Case) -> Case:
     avals = tuple(a.with_dtype(dtypes.float64) if a.dtype.is_float else a for a in case.avals)
-    return next(iter(_valid(case.op, avals, case.attrs)), case)
+    return next(iter(valid(case.op, avals, case.attrs)), case)
 
 
 def wide(case: Case) -> Case:
     """The case in float64, also where it converts; the case itself where the op does not take that."""
     attrs = tuple((k, dtypes.float64 if getattr(v, "is_float", False) else v) for k, v in case.attrs)
     avals = tuple(a.with_dtype(dtypes.float64) if a.dtype.is_float else a for a in case.avals)
-    return next(iter(_valid(case.op, avals, attrs)), case)
+    return next(iter(valid(case.op, avals, attrs)), case)
 
 
 def every_case(op: Op) -> list[Case]:
@@ -169,20 +181,6 @@ def derivative_cases(op: Op) -> list[Case]:
     if op.not_differentiable is not None:
         return []
     return [c for c in every_case(op) if wrt_of(c) and seeds_of(c)]
-
-
-def wrt_of(case: Case) -> tuple[int, ...]:
-    return tuple(i for i, a in enumerate(case.avals) if a.dtype.is_inexact)
-
-
-def seeds_of(case: Case) -> tuple[int, ...]:
-    return tuple(i for i, r in enumerate(case.results) if r.dtype.is_inexact)
-
-
-def choices(case: Case) -> list[tuple[int, ...]]:
-    """Each differentiable operand alone, and all of them together."""
-    wrt = wrt_of(case)
-    return [*((i,) for i in wrt), wrt] if len(wrt) > 1 else [wrt]
 
 
 Steps = Sequence[tuple[str, dict[str, Any]]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 from smelt.ir import text
@@ -63,8 +65,11 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_each_that_ends_is_named(name: str, tmp_path, capfd) -> None:
-    """By smelt-opt, by smelt verify, and by what smelt reduce leaves."""
+def test_each_that_ends_is_named(name: str, tmp_path, capfd, monkeypatch) -> None:
+    """By smelt-opt, by smelt verify, and by what smelt reduce leaves, beside which its tries leave nothing."""
+    reproducers = tmp_path / "reproducers"
+    reproducers.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(reproducers))
     path, small = tmp_path / "f.mlir", tmp_path / "small.mlir"
     path.write_text(PROGRAM)
     pipeline = f"--pass-pipeline=cse,{pass_of(name)},dce"
@@ -75,6 +80,8 @@ def test_each_that_ends_is_named(name: str, tmp_path, capfd) -> None:
     if name != "no end":  # for which --timeout is
         assert cli.main(["verify", str(path), pipeline]) == 1
         assert pass_of(name) in capfd.readouterr().err
+    before = sorted(reproducers.iterdir())
     reduce = ["reduce", str(path), "-o", str(small), "--message", pass_of(name)]
     assert cli.main([*reduce, "--", "smelt-opt", "{}", *command[1:]]) == 0, capfd.readouterr().err
     assert count_ops(small.read_text()) == 1
+    assert sorted(reproducers.iterdir()) == before

@@ -28,8 +28,8 @@ from smelt.lazy.static_keys import static_key
 
 from ..compose.compositions import AXIS_LEAVES, LEAVES, Direct, nests, operands
 from ..compose.test_programs import _examples, common
-from ..ops.cases import Case, plain_ops
-from ..ops.variants import every_case, seeds_of, wrt_of
+from ..ops.cases import Case, plain_ops, seeds_of, wrt_of
+from ..ops.variants import every_case
 
 
 def _described(program: OpProgram) -> Any:

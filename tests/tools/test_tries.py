@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,23 @@ def test_one_process_until_it_ends(doing, tmp_path):
     for found in first, second:
         with pytest.raises(ProcessLookupError):
             os.kill(int(found.printed), 0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="TMPDIR")
+@pytest.mark.parametrize("own", [False, pytest.param(True, marks=linux)])
+def test_temporary_files_of_commands_go_with_them(own, doing, tmp_path, monkeypatch):
+    """Of those that crash or take too long, too, which delete none themselves."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(kept))
+    with Tries(1.0) as tries:
+        for ending in ("0", "os.kill(os.getpid(), 9)", "__import__('time').sleep(60)"):
+            code = f"[os := __import__('os'), __import__('tempfile').mkdtemp(), {ending}][-1]"
+            path = tmp_path / "code"
+            path.write_text(code)
+            tries.run(["smelt", str(path)] if own else [sys.executable, "-c", code])
+        assert len([*kept.rglob("tmp*")]) == 3 + own  # one that crashes here runs again by itself
+    assert not [*kept.iterdir()]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="groups of processes")

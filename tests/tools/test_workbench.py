@@ -72,6 +72,13 @@ def test_it_is_listed_and_its_rewrites_keep_what_they_promise(site: Path) -> Non
     assert "recognize-softsign: exact" in done.stdout and "factor: within" in done.stdout
 
 
+def test_rules_of_its_ops_agree(site: Path) -> None:
+    done = run(site, "-m", "smelt.tools.opt", "--check-ops=workbench.ops")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "workbench_softsign: text, kernels, derivative, transpose, second derivative, batch\n"
+    assert done.stdout == f"{said}workbench_iterate: not checked: it transforms functions, and means what it states\n"
+
+
 def test_it_is_used_in_a_function(site: Path) -> None:
     done = run(site, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr

@@ -253,7 +253,7 @@ class _Attention:
 
     def _exp(self, x: Scalar) -> Scalar:
         op = self.attention.softmax.exponentials
-        self.k.source_dtype = op.operands[0].dtype
+        self.k.source_dtype = self.k.digits(op)
         return op.rules(Elementwise).lower(self.k, x)
 
     def _finish(self, row: Scalar, columns: Bounds) -> None:

@@ -21,8 +21,8 @@ from smelt.ir.op import Op
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import metal_sim
+from smelt.tools.op_checks import assert_close
 from tests.ops.cases import Case, cases, module_of_batch, plain_ops, random_operands, reference
-from tests.ops.test_registry import assert_close
 
 #: Calls of functions that Metal has fast and precise versions of, without saying which.
 PLAIN_MATH = re.compile(
