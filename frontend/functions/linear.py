@@ -15,6 +15,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, ShapeError, at_user_line, shown
 from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import registry as ops
+from smelt.ir.scalar import compute_dtype
 
 from ..lazy.arguments import integer
 from ..lazy.arrays import (
@@ -107,7 +108,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
 
 def wide_matmul(x: array, y: array) -> array:
     """`matmul` of arrays of one dtype, whose result is in float32 where they are of half precision."""
-    return _matrices(x, y, "wide_dot_general")
+    return _matrices(x, y, "dot_general" if compute_dtype(x.dtype) is x.dtype else "wide_dot_general")
 
 
 def _matrices(x: array, y: array, op: str = "dot_general") -> array:

@@ -125,3 +125,11 @@ def test_a_product_in_float32_of_half_precision() -> None:
     found = op.reference(x, y, lhs_contracting=(1,), rhs_contracting=(0,), lhs_batch=(), rhs_batch=())
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, x.astype(np.float64) @ y.astype(np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, smelt.float32], ids=str)
+def test_scores_are_wide_products_of_half_precision_alone(dtype: Any) -> None:
+    """Patterns are stated of plain products."""
+    q = smelt.zeros((1, 2, 4, 8), dtype)
+    traced = smelt.compile(_attention).trace(q, q, q, 0.5).as_text()
+    assert ("smelt.wide_dot_general" in traced) == (dtype in HALVES)
