@@ -184,17 +184,13 @@ _under_way = locks.lock()
 
 
 def _before_fork() -> None:
-    """Wait for that, however long it takes. So long the other hook, which runs later, need not wait."""
-    _under_way.acquire()
-
-
-def _after_fork() -> None:
-    if _under_way._is_owned():
-        _under_way.release()
+    """Wait for that, however long it takes. It is not held meanwhile: who waits for it may hold what forks wait for."""
+    with _under_way:
+        pass
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork)
 
 
 def _with_threads(ctx: Any, action: Callable[[], object]) -> None:
