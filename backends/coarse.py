@@ -8,7 +8,8 @@ relative error, and so has a sum of exponentials, none of which is negative::
     %w = %e / %t
     %r = "smelt.convert"(%w) {dtype = bf16}
 
-Any other sum may cancel.
+Any other sum may cancel. Errors of factors add up, so a product of more than `MOST` such functions, as e·e·e is, has
+them with all digits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from smelt.ir.ops.conversion import Convert
 from smelt.passes.kernels.analysis import is_moved
 
 _SCALES = ("x * y", "x / y", "-x")
+#: Functions with the digits of half precision whose product has these digits, too.
+MOST = 2
 
 
 def coarse_values(body: Function) -> dict[Value, DType]:
@@ -28,15 +31,32 @@ def coarse_values(body: Function) -> dict[Value, DType]:
     for op in body.ops:
         for v in op.operands:
             readers.setdefault(v, []).append(op)
-    returned, found = set(body.returns), dict[Value, DType]()
-    for op in reversed(body.ops):
+    exact = set(body.returns)
+    while True:
+        found = dict[Value, DType]()
+        for op in reversed(body.ops):
+            for v in op.results:
+                if v.dtype is not dtypes.float32 or v in exact or v not in readers:
+                    continue
+                needed = {_needed(reader, v, found) for reader in readers[v]}
+                if None not in needed:
+                    found[v] = dtypes.float16 if dtypes.float16 in needed else dtypes.bfloat16
+        counts = _counts(body, found)
+        many = {v for v, count in counts.items() if count > MOST}
+        if not many:
+            return found
+        exact |= many
+
+
+def _counts(body: Function, found: dict[Value, DType]) -> dict[Value, int]:
+    """How many errors of functions each coarse value has: as many as the functions that it is a product of."""
+    counts: dict[Value, int] = {}
+    for op in body.ops:
         for v in op.results:
-            if v.dtype is not dtypes.float32 or v in returned or v not in readers:
-                continue
-            needed = {_needed(reader, v, found) for reader in readers[v]}
-            if None not in needed:
-                found[v] = dtypes.float16 if dtypes.float16 in needed else dtypes.bfloat16
-    return found
+            if v in found:
+                passes_on = op.op.formula in _SCALES or op.op.formula == "sum(x)" or is_moved(op)
+                counts[v] = sum(counts.get(x, 0) for x in op.operands) if passes_on else 1
+    return counts
 
 
 def _needed(reader: OpView, v: Value, found: dict[Value, DType]) -> DType | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +46,8 @@ class _Text(ctypes.Structure):
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     """MLIR's functions in C, which let go of Python's lock; None where the bindings' library does not let one."""
-    library = mlir.c_library("mlirExecutionEngineDumpToObjectFile")
+    names = ("Create", "LookupPacked", "Destroy", "DumpToObjectFile", "RegisterSymbol")
+    library = mlir.c_library(*[f"mlirExecutionEngine{name}" for name in names])
     if library is None:
         return None
     pointer = ctypes.c_void_p
@@ -172,19 +174,33 @@ def _objects(found: Split, symbols: Mapping[str, int]) -> list[bytes | None]:
                 return
             made[i] = _object(module, function, symbols if i else known)
 
-    bodies = [work] * min(allowed_threads(), len(jobs))
-    _with_threads(lambda: locks.whole(lambda: together(bodies)))
+    ctx, bodies = context(), [work] * min(allowed_threads(), len(jobs))
+    locks.whole(lambda: _with_threads(ctx, lambda: together(bodies)))
     return made
 
 
-def _with_threads(action: Callable[[], object]) -> None:
+#: Held while several threads read modules of the context: a child process would never get MLIR's and LLVM's own locks.
+_under_way = locks.lock()
+
+
+def _before_fork() -> None:
+    """Wait for that, however long it takes. It is not held meanwhile: who waits for it may hold what forks wait for."""
+    with _under_way:
+        pass
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def _with_threads(ctx: Any, action: Callable[[], object]) -> None:
     """Run `action`, in which several threads read modules of the context."""
-    ctx = context()
-    ctx.enable_multithreading(True)
-    try:
-        action()
-    finally:
-        ctx.enable_multithreading(False)
+    with _under_way:
+        ctx.enable_multithreading(True)
+        try:
+            action()
+        finally:
+            ctx.enable_multithreading(False)
 
 
 def _object(module: int, function: str, symbols: Mapping[str, int]) -> bytes | None:

@@ -108,8 +108,7 @@ def matmul(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
 
 def wide_matmul(x: array, y: array) -> array:
     """`matmul` of arrays of one dtype, whose result is in float32 where they are of half precision."""
-    is_wide = compute_dtype(x.dtype) is x.dtype
-    return _matrices(x, y, "dot_general" if is_wide else "wide_dot_general")
+    return _matrices(x, y, "dot_general" if compute_dtype(x.dtype) is x.dtype else "wide_dot_general")
 
 
 def _matrices(x: array, y: array, op: str = "dot_general") -> array:

@@ -52,11 +52,32 @@ def _of_both(b: Any, x: Any) -> list[Any]:
     return [b.convert(e, dtype=dtypes.bfloat16), b.convert(e, dtype=dtypes.float16)]
 
 
+def _product(*functions: str) -> Callable[..., list[Any]]:
+    def product(b: Any, x: Any) -> list[Any]:
+        wide = b.convert(x, dtype=dtypes.float32)
+        found = b.exp(wide)
+        for name in functions:
+            found = found * (found if name == "itself" else getattr(b, name)(wide))
+        return [b.convert(found, dtype=dtypes.bfloat16)]
+
+    return product
+
+
+def _of_a_product_and_alone(b: Any, x: Any) -> list[Any]:
+    """An exponential that is also a factor of a product of many."""
+    wide = b.convert(x, dtype=dtypes.float32)
+    e = b.exp(wide)
+    return [b.convert(v, dtype=dtypes.bfloat16) for v in (e, e * b.sigmoid(wide) * b.tanh(wide))]
+
+
 @pytest.mark.parametrize(
     ("function", "name", "wanted"),
     [
         (_softmax, "exp", dtypes.bfloat16), (_sigmoid, "sigmoid", dtypes.float16), (_cancels, "erf", None),
         (_sums_of_signs, "tanh", None), (_returned, "exp", None), (_of_both, "exp", dtypes.float16),
+        (_product("itself"), "exp", dtypes.bfloat16), (_product("sigmoid"), "exp", dtypes.bfloat16),
+        (_product("itself", "itself"), "exp", None), (_product("sigmoid", "tanh"), "exp", None),
+        (_product("sigmoid", "tanh"), "tanh", None), (_of_a_product_and_alone, "exp", None),
     ],
 )  # fmt: skip
 def test_which_are(function: Callable[..., Any], name: str, wanted: DType | None) -> None:
@@ -105,3 +126,18 @@ def test_what_jumps_is_of_the_float32_value(function: Callable[..., Any]) -> Non
         with override(device=device, small_work=0, tier="program"):
             found = smelt.compile(lambda x: function(x).astype(smelt.bfloat16))(x)
             np.testing.assert_array_equal(np.array(found.astype(smelt.float32)), wanted)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float16, smelt.bfloat16], ids=str)
+def test_a_product_of_many_functions_is_as_exact_as_its_rounding(dtype: Any) -> None:
+    x = np.linspace(-1, 1, 4096, dtype=np.float32)
+
+    def function(x: Any) -> Any:
+        e = smelt.exp(x)
+        for _ in range(3):
+            e = e * e
+        return e.astype(dtype)
+
+    found = np.array(smelt.compile(function)(smelt.array(x)).astype(smelt.float64))
+    half_unit = 2.0**-8 if dtype is smelt.bfloat16 else 2.0**-11
+    np.testing.assert_allclose(found, np.exp(8 * x.astype(np.float64)), rtol=1.05 * half_unit)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
 from typing import Any
 from unittest import mock
 
@@ -13,10 +16,12 @@ from smelt.backends.cpu import jit, objects, parts
 from smelt.backends.cpu import program as cpu
 from smelt.backends.cpu.description import ProgramDescription
 from smelt.backends.cpu.running import Program
+from smelt.ir import locks
 from smelt.ir.aval import Aval
 from smelt.ir.settings import override
 from smelt.passes import Pipeline
 
+from .. import interrupts
 from .modules import f32, module_of, random_array, run
 
 pytestmark = pytest.mark.skipif(
@@ -133,3 +138,55 @@ def test_the_context_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled()
     monkeypatch.undo()
     assert jit.context() is parts.context() and outputs(compiled()) == outputs(compiled(1 << 30))
+
+
+class _Context:
+    """Knows whether several threads may use it."""
+
+    has_threads = False
+
+    def enable_multithreading(self, enabled: bool) -> None:
+        self.has_threads = enabled
+
+
+def test_interrupts_leave_the_context_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = module_of(AVALS, products)
+    context = _Context()
+    monkeypatch.setattr(parts, "context", lambda: context)
+    monkeypatch.setattr(parts, "_object", lambda *_: b"")
+    found = mock.Mock(names=[], parts=[parts.Part(module, "main")])
+    places = 0
+    for place in interrupts.everywhere(lambda: parts._objects(found, {}), parts._objects, parts._with_threads):
+        assert not context.has_threads, place
+        places += 1
+    assert places > 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forks_wait_for_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer than for others: the child would never get LLVM's locks."""
+    under_way, plain = threading.Event(), parts._object
+    busy: list[int] = []
+
+    def slow(*args: Any) -> bytes | None:
+        busy.append(0)
+        under_way.set()
+        time.sleep(0.5)
+        found = plain(*args)
+        busy.pop()
+        return found
+
+    monkeypatch.setattr(locks, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(parts, "_object", slow)
+    made: list[Program] = []
+    other = threading.Thread(target=lambda: made.append(compiled()))
+    other.start()
+    assert under_way.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        monkeypatch.setattr(parts, "_object", plain)
+        os._exit(1 if busy else 0 if outputs(compiled()) else 2)
+    assert os.waitpid(child, 0)[1] == 0
+    other.join()
+    assert outputs(made[0]) == outputs(compiled(1 << 30))
