@@ -408,7 +408,8 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     if kind is array:
         return [tree], LEAF
     if (kind is tuple or kind is list) and {array} == set(map(type, tree)):
-        return list(tree), _structure_of_arrays(kind is list, len(tree))
+        found = list(tree)  # another thread may add to it meanwhile
+        return found, _structure_of_arrays(kind is list, len(found))
     plainly = flatten_plain(tree, space == STATES, plain, _is_leaf_class)
     if plainly is not None:
         return plainly
