@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 
 import smelt
-from smelt.lazy import tree as trees
 from smelt.lazy import plain_trees as rules
+from smelt.lazy import tree as trees
 from smelt.lazy import tree_calls, tree_nodes
 from smelt.lazy.plain_trees import NAMESPACE, STATES, WALKS, PlainStructure
 
