@@ -390,10 +390,11 @@ def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
 
 def _is_leaf_class(kind: type) -> bool:
     """Whether instances of a class that was not met before are leaves that hold no arrays; noted then."""
-    if kind in _registered or kind in _adopted or not _is_plain(kind):
-        return False
-    if len(plain) < 1000:
-        plain.add(kind)
+    with _lock:  # another thread may register it meanwhile
+        if kind in _registered or kind in _adopted or not _is_plain(kind):
+            return False
+        if len(plain) < 1000:
+            plain.add(kind)
     return True
 
 
