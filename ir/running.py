@@ -15,15 +15,24 @@ RUNNING: dict[np.ufunc, int] = {np.add: 0, np.multiply: 1, np.minimum: 2, np.max
 KINDS = {"i": 0, "f": 2, "d": 3, **{c: 0 if np.dtype(c).itemsize == 4 else 1 for c in "lq"}}
 #: Elements from which on that is called.
 LEAST = 512
+#: Rows that a loop goes along together; and elements from which on NumPy is as quick along a row of integers, whose
+#: numbers do not wait for each other.
+TOGETHER, LONG = 8, 128
 
 
 def running(ufunc: np.ufunc, x: np.ndarray, axis: int) -> np.ndarray:
     """``ufunc.accumulate(x, axis)``, in the dtype of x."""
     kind = KINDS.get(x.dtype.char)
-    if kind is None or loops.running is None or x.size < LEAST or not x.dtype.isnative:
+    if kind is None or loops.running is None or x.size < LEAST or not x.dtype.isnative or _suits_numpy(ufunc, x, axis):
         found: np.ndarray = ufunc.accumulate(x, axis, dtype=x.dtype.type)
         return found
     x = contiguous(x)
     out = empty(x.shape, x.dtype)
     loops.running(x, out, RUNNING[ufunc], kind, x.shape[axis], math.prod(x.shape[axis + 1 :]))
     return out
+
+
+def _suits_numpy(ufunc: np.ufunc, x: np.ndarray, axis: int) -> bool:
+    if x.dtype.kind != "i" or x.shape[axis] < LONG or x.strides[axis] != x.itemsize:
+        return False
+    return ufunc is np.add or (ufunc is np.multiply and x.size < TOGETHER * x.shape[axis])

@@ -7,6 +7,7 @@ import itertools
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,11 @@ class _Kernel:
         """See `launches.Step`."""
         return given
 
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """See `launches.Step`."""
+        return nullcontext()
+
     def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""
         return driver.error("cuLaunchKernel", code)
@@ -289,6 +295,11 @@ class LibraryLaunch:
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         """See `launches.Step`."""
         return self._plan.places(given)
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """See `launches.Step`."""
+        return self._plan.guard
 
     def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from ctypes import c_void_p
 from typing import Any, Protocol
 
@@ -53,6 +54,11 @@ class Plan(Protocol):
         ...
 
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
+        """See `launches.Step`."""
+        ...
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
         """See `launches.Step`."""
         ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from array import array
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from smelt.ir.errors import SmeltError
@@ -32,6 +33,11 @@ class Step(Protocol):
     """
 
     is_alone: bool
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """What a thread holds while a table is launched that has a line of it."""
+        ...
 
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         """Put it into a graph; `addresses`: of its buffers."""
@@ -91,6 +97,7 @@ class LaunchList:
     def __init__(self) -> None:
         self._parts: list[array[int] | Line] = []
         self._product: Any = None  #: the last product
+        self._guard: AbstractContextManager[Any] = nullcontext()  #: of products
 
     def append(self, line: Line, buffers: Sequence[Place]) -> None:
         """Add a step, which has to live as long. `buffers`: where those of its program lie, by the numbers of
@@ -101,7 +108,7 @@ class LaunchList:
             self._parts.append(Line(step, None, found))
         elif words:
             if words[0] == PRODUCT:
-                self._product = step
+                self._product, self._guard = step, step.guard
             if not self._parts or isinstance(self._parts[-1], Line):
                 self._parts.append(array("Q"))
             table: Any = self._parts[-1]
@@ -125,7 +132,8 @@ class LaunchList:
             if isinstance(part, Line):
                 part.step.launch([addresses[n] + offset for n, offset in part.places])
                 continue
-            code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
+            with self._guard:
+                code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
             if code:
                 raise _error(code, self._product if is_product else None)
 

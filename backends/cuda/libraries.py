@@ -8,6 +8,7 @@ import glob
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, TypeVar
 
 from smelt.ir import locks
@@ -37,6 +38,11 @@ class Plan:
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         """See `launches.Step`."""
         return given
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """See `launches.Step`."""
+        raise NotImplementedError  # it is no line of a table
 
     def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""

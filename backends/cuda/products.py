@@ -11,9 +11,9 @@ import ctypes
 import functools
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from smelt.ir import locks
 from smelt.ir.errors import SmeltError
 
 from ..gpu.library import Matrix, MatrixProduct, Tensor
@@ -133,7 +133,8 @@ class Library(libraries.Library[MatrixProduct, "Plan"]):
         return plan if plan.has_algorithm else None
 
     def workspace(self) -> ctypes.c_void_p:
-        """The address of the memory that products share."""
+        """The address of the memory that products share: whoever puts one on the stream holds `guard`, for one may be
+        several kernels, between which no other may write there."""
         if self._workspace is None:
             with self.guard:
                 if self._memory is None:
@@ -152,7 +153,6 @@ class Plan(libraries.Plan):
     def __init__(self, library: Library, product: MatrixProduct, found: Sequence[Placed]):
         self._library, self._product = library, product
         self._keep: list[tuple[str, ctypes.c_void_p]] = []
-        self._guard = locks.lock()
         dtype = product.out.dtype
         compute = _DOUBLE if dtype == "float64" else _TF32 if product.tf32 else _SINGLE
         scale = dtype if dtype in ("float64", "complex64") else "float32"
@@ -216,12 +216,10 @@ class Plan(libraries.Plan):
         """
         driver.enter()
         a, b, c, d = [ctypes.c_void_p(addresses[buffer] + offset) for buffer, offset in self._at]
-        if self._bias is None:
-            self._call(a, b, c, d, stream)
-            return
-        buffer, offset = self._bias
-        with self._guard:  # the address of the bias is part of the descriptor
-            self._set(self._operation, _BIAS, ctypes.c_void_p(addresses[buffer] + offset))
+        with self._library.guard:
+            if self._bias is not None:  # its address is part of the descriptor
+                buffer, offset = self._bias
+                self._set(self._operation, _BIAS, ctypes.c_void_p(addresses[buffer] + offset))
             self._call(a, b, c, d, stream)
 
     def _call(
@@ -250,6 +248,12 @@ class Plan(libraries.Plan):
     def places(self, given: Sequence[Place]) -> list[Place]:
         """See `launches.Step`: those of A, B, C and D."""
         return [(given[buffer][0], given[buffer][1] + offset) for buffer, offset in self._at]
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """See `launches.Step`."""
+        guard: AbstractContextManager[Any] = self._library.guard
+        return guard
 
     def error(self, code: int) -> SmeltError:
         """See `launches.Step`."""

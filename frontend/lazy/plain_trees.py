@@ -19,9 +19,9 @@ class Attribute(str):
 
 
 class _Keys(tuple):
-    """The keys of a dict, in the order of its children; `order` is that which it has itself."""
+    """The keys of a dict, in the order of its children; `order` is that which it has itself, None: the same."""
 
-    order: Sequence[Any]
+    order: Sequence[Any] | None = None
 
 
 class _Refused(Exception):
@@ -34,6 +34,9 @@ NAMESPACE = "smelt"
 STATES = "smelt.states"
 #: Trees that users walk: dicts in their own order, and as in MLX the entries alone of dicts, lists and tuples.
 WALKS = "smelt.walks"
+
+#: Nodes on the way to a leaf, at most: what goes along a structure calls itself, and Python's stack has an end.
+DEEPEST = 100
 
 #: Of a leaf None; of a list or tuple, its class and below: how many leaves, or each child; of a dict also its keys.
 Shape = Any
@@ -138,7 +141,7 @@ def _built(shape: Shape, leaves: Sequence[Any], first: int) -> tuple[Any, int]:
         return tuple(children), end
     keys = shape[2]
     made = dict(zip(keys, children))
-    return (made if keys.order is keys else {key: made[key] for key in keys.order}), end
+    return (made if keys.order is None else {key: made[key] for key in keys.order}), end
 
 
 def flatten(
@@ -151,22 +154,32 @@ def flatten(
     """
     leaves: list[Any] = []
     try:
-        shape = _shape_of(tree, type(tree), leaves, in_order, known, is_plain)
+        shape = _shape_of(tree, type(tree), leaves, in_order, known, is_plain, DEEPEST)
     except (RecursionError, _Refused):
         return None
     return leaves, PlainStructure(shape, len(leaves), in_order)
 
 
 def _shape_of(
-    x: Any, kind: type, leaves: list[Any], in_order: bool, known: set[type], is_plain: Callable[[type], bool]
+    x: Any, kind: type, leaves: list[Any], in_order: bool, known: set[type], is_plain: Callable[[type], bool], room: int
 ) -> Shape:
-    """What a tree consists of; its leaves are added to `leaves`."""
+    """What a tree consists of; its leaves are added to `leaves`.
+
+    Args:
+        room: how many nodes may lie on the way to a leaf.
+    """
+    if not room and kind in _CONTAINERS:
+        raise _Refused
     keys = None
-    if kind is list or kind is tuple:
-        children: Sequence[Any] = x
+    children: Sequence[Any]
+    if kind is tuple:
+        children = x
+    elif kind is list:
+        children = [*x]  # another thread may add to it meanwhile
     elif kind is dict:
+        x = x.copy()
         keys = _keys(x, in_order)
-        children = [*x.values()] if keys.order is keys else [x[key] for key in keys]
+        children = [*x.values()] if keys.order is None else [x[key] for key in keys]
     elif kind in known or is_plain(kind):
         leaves.append(x)
         return None
@@ -184,7 +197,7 @@ def _shape_of(
                 leaves.append(child)
                 found.append(None)
             else:
-                found.append(_shape_of(child, k, leaves, in_order, known, is_plain))
+                found.append(_shape_of(child, k, leaves, in_order, known, is_plain, room - 1))
         below = tuple(found)
     return (kind, below) if keys is None else (kind, below, keys)
 
@@ -197,7 +210,6 @@ def _keys(x: dict[Any, Any], in_order: bool) -> _Keys:
     own = _Keys(x)
     if not (_TEXTS.issuperset(map(type, own)) or _INTEGERS.issuperset(map(type, own))):
         raise _Refused  # 1 and True are equal, and other classes may do anything
-    own.order = own
     if in_order or (names := sorted(own)) == [*own]:
         return own
     keys = _Keys(names)

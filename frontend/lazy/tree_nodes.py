@@ -390,10 +390,11 @@ def _structure_of_arrays(is_list: bool, length: int) -> TreeDef:
 
 def _is_leaf_class(kind: type) -> bool:
     """Whether instances of a class that was not met before are leaves that hold no arrays; noted then."""
-    if kind in _registered or kind in _adopted or not _is_plain(kind):
-        return False
-    if len(plain) < 1000:
-        plain.add(kind)
+    with _lock:  # another thread may register it meanwhile
+        if kind in _registered or kind in _adopted or not _is_plain(kind):
+            return False
+        if len(plain) < 1000:
+            plain.add(kind)
     return True
 
 
@@ -408,7 +409,8 @@ def flatten(tree: Any, strict: bool = True, space: str = NAMESPACE) -> tuple[lis
     if kind is array:
         return [tree], LEAF
     if (kind is tuple or kind is list) and {array} == set(map(type, tree)):
-        return list(tree), _structure_of_arrays(kind is list, len(tree))
+        found = list(tree)  # another thread may add to it meanwhile
+        return found, _structure_of_arrays(kind is list, len(found))
     plainly = flatten_plain(tree, space == STATES, plain, _is_leaf_class)
     if plainly is not None:
         return plainly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import subprocess
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 
 import smelt
+from smelt.lazy import plain_trees as rules
 from smelt.lazy import tree as trees
 from smelt.lazy import tree_calls, tree_nodes
 from smelt.lazy.plain_trees import NAMESPACE, STATES, WALKS, PlainStructure
@@ -115,6 +117,62 @@ def test_a_class_that_is_registered_later_is_a_node_from_then_on() -> None:
     assert trees.flatten([x])[0] == [x]
     smelt.utils.register_class(Registered)
     assert trees.flatten([x])[0] == [1, 2]
+
+
+def test_nothing_is_left_to_the_collector() -> None:
+    trees_ = [{"b": 1, "a": {1: 2}}, [{"a": (1, {})}], {}, {"a": smelt.array(1.0)}]
+
+    def structures() -> int:
+        return sum(isinstance(x, (rules._Keys, PlainStructure)) for x in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = structures()
+        for tree in trees_:
+            for space in (NAMESPACE, STATES):
+                leaves, structure = trees.flatten(tree, space=space)
+                assert trees.unflatten(structure, leaves) == tree
+                del leaves, structure
+        assert structures() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("depth", [10, 99, 100, 101, 300, 600, 900, 980])
+@pytest.mark.parametrize("kind", [list, dict])
+def test_deep_trees_are_whole(kind: type, depth: int) -> None:
+    leaf, other = smelt.array(1.0), smelt.array(2.0)
+    tree: Any = leaf
+    for _ in range(depth):
+        tree = [tree, other] if kind is list else {"k": tree, "z": other}
+    (leaves, structure), again = trees.flatten(tree), trees.flatten(tree)[1]
+    assert len(leaves) == depth + 1 and structure == again and hash(structure) == hash(again)
+    assert same(trees.flatten(trees.unflatten(structure, leaves))[0], leaves)
+    assert len(set(trees.paths(tree, "x"))) == depth + 1
+    assert same(trees.flatten(smelt.utils.tree_map(lambda x: x, tree))[0], leaves)
+    found = smelt.compile(lambda t: smelt.add(*trees.flatten(t)[0][:2]))(tree)
+    assert found.item() == 3
+
+
+def test_a_tree_that_another_thread_changes_is_one_that_it_was() -> None:
+    class Leaf:
+        __slots__ = ()
+
+    inner: list[Any] = [Leaf()]
+    entries: dict[str, Any] = {"b": Leaf()}
+    tree = [inner, entries, 7]
+
+    def is_plain(kind: type) -> bool:  # called in the midst of it, as another thread may run
+        inner.append(1)
+        entries["a"] = 2
+        return True
+
+    found = rules.flatten(tree, False, {int}, is_plain)
+    assert found is not None
+    leaves, structure = found
+    first, second, last = structure.unflatten(leaves)
+    assert last == 7 and first == inner[: len(first)] and all(entries[key] is x for key, x in second.items())
 
 
 def test_programs_with_plain_trees_do_not_load_optree() -> None:

@@ -36,6 +36,17 @@ def test_they_are_numpys(function: np.ufunc, dtype: str) -> None:
                 np.testing.assert_array_equal(found, want, err_msg=f"{function} {shape} {axis}")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", rules.RUNNING, ids=lambda f: f.__name__)
+def test_zeros_have_numpys_signs(function: np.ufunc, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axis in SHAPES:
+        x = rng.choice([0.0, -0.0], shape).astype(dtype)
+        for given in (x, x.T.copy().T, np.flip(x)):
+            found, want = rules.running(function, given, axis), function.accumulate(given, axis)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(want), err_msg=f"{function} {shape} {axis}")
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
 def test_from_either_end(name: str, dtype: str) -> None:

@@ -38,10 +38,10 @@
 #undef REAL
 #undef STEP
 #undef WHICH
-/* NaN stays. */
+/* NaN stays; of two zeros, the later. */
 #define REAL int32_t
 #define WHICH least
-#define STEP(x, y) ((((x) <= (y)) | ((x) != (x))) ? (x) : (y))
+#define STEP(x, y) ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
 #include "running.h"
 #undef REAL
 #define REAL int64_t
@@ -57,7 +57,7 @@
 #undef WHICH
 #define REAL int32_t
 #define WHICH largest
-#define STEP(x, y) ((((x) >= (y)) | ((x) != (x))) ? (x) : (y))
+#define STEP(x, y) ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
 #include "running.h"
 #undef REAL
 #define REAL int64_t

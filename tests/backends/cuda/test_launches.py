@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import time
 from array import array
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,13 +15,15 @@ import pytest
 
 import smelt
 from smelt.backends.cuda import driver, launches, products
+from smelt.backends.cuda.executable import LibraryLaunch
 from smelt.backends.cuda.launches import KERNEL, PRODUCT, LaunchList, Place, line_of
+from smelt.backends.gpu.library import Matrix, MatrixProduct
 from smelt.backends.strided import PlannedLaunch
 from smelt.ir.errors import DeviceError, OutOfMemoryError, SmeltError
 from smelt.ir.settings import override
 from smelt.lazy.execution import fragments, plan_parts, tiers
 
-from .fake_blas import FakeBlas
+from .fake_blas import MATMUL, FakeBlas
 from .fake_driver import LAUNCH, FakeDriver
 from .fake_library import installed
 from .test_device import fake, gpu
@@ -40,6 +45,10 @@ class Recorded:
 
     def words(self) -> Sequence[int] | None:
         return self._words
+
+    @property
+    def guard(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def places(self, given: Sequence[Place]) -> Sequence[Place]:
         return given
@@ -162,6 +171,52 @@ def test_plans(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, native: bool, 
             for a, b in zip(found, _expected(x, w), strict=True):
                 np.testing.assert_allclose(np.array(a), b, 1e-5, 1e-6)
     assert bool(blas.products) == library
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["C", "Python"])
+def test_products_of_threads_are_put_on_the_stream_one_by_one(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, native: bool
+) -> None:
+    """They share a workspace, and one may be several kernels."""
+    if native and launches._found is None:
+        pytest.skip("the module in C was not built")
+    if not native:
+        monkeypatch.setattr(launches, "_found", None)
+    inside, most, count = 0, 0, 0
+
+    def product(*numbers: int | None) -> int:
+        nonlocal inside, most, count
+        inside, count = inside + 1, count + 1
+        most = max(most, inside)
+        time.sleep(0.001)  # without Python's lock, as the library
+        inside -= 1
+        return 0
+
+    blas = FakeBlas(fake)
+    monkeypatch.setattr(blas, "cublasLtMatmul", MATMUL(product))
+    with installed(monkeypatch, products, {"cublasLt": blas}):
+        lhs, rhs, out = [Matrix(i, "float16", 0, (64, 8, 1)) for i in range(3)]
+        bias = Matrix(3, "float16", 0, (0, 0, 1))
+        steps = [MatrixProduct(1, 8, 8, 8, lhs, rhs, out), MatrixProduct(1, 8, 8, 8, lhs, rhs, out, bias=bias)]
+        found = listed([(LibraryLaunch(step), [(i, 0) for i in range(4)]) for step in steps])
+        memory = driver.Memory(1 << 12)
+        addresses = array("Q", [memory.address] * 10)
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                for _ in range(5):
+                    found.run(addresses)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        memory.free()
+    assert not errors and count == 40 and most == 1
 
 
 def test_memories_that_a_sequence_has_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
