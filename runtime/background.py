@@ -310,7 +310,7 @@ def compile_in_background(text: str, device: Device) -> Pending | None:
     >>> program is None or len(program.kernels)
     1
     """
-    return submit(Recipe(text, device))
+    return submit(Recipe(text, device), beside_device=True)
 
 
 def wait_for_all(seconds: float) -> bool:
@@ -324,8 +324,12 @@ def wait_for_all(seconds: float) -> bool:
     return was_busy
 
 
-def submit(recipe: Recipe) -> Pending | None:
-    """`compile_in_background` of what a recipe says."""
+def submit(recipe: Recipe, beside_device: bool = False) -> Pending | None:
+    """`compile_in_background` of what a recipe says.
+
+    Args:
+        beside_device: whether it is worth another process on a device that a compile asks.
+    """
     if recipe.keys is None:
         return None
     pending = Pending(recipe)
@@ -334,7 +338,7 @@ def submit(recipe: Recipe) -> Pending | None:
         pending._program, pending._over = found, True
         return pending
     portable = recipe.device.portable
-    if portable is None or (portable.needs_device and not portable.has_room()):
+    if portable is None or (portable.needs_device and not (beside_device and portable.has_room())):
         return None
     worker = _on_device if portable.needs_device else _least_busy()
     if any(w.is_given_up for w in (*_workers, worker)) or not sys.executable or getattr(sys, "frozen", False):

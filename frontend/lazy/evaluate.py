@@ -445,7 +445,7 @@ def _ran_on_device(order: list[Node], keep: Sequence[Node], device: Device, met:
     plan: Timed = locks.loaded(_CHANGING).plan_of(plain.key, plain.function, device, has_program)
     if not (
         plan.pays(lambda: tiers.to_compile(plain.body))
-        or plan.waits(lambda: subgraph_of(order, keep, device, False).begin(device))
+        or plan.waits(lambda: subgraph_of(order, keep, device, False).begin(device, beside_device=True))
     ):
         if (program := plan.successor) is not None:
             executables.get_or_make(subgraph_of(order, keep, device, False).key, lambda: program)

@@ -69,12 +69,14 @@ def kept_program(
 
 
 def program_in_background(
-    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device, name: str = ""
-) -> Pending | None:
+    inputs: Sequence[Ref], body: Sequence[RecordedNode], outputs: Sequence[Ref], device: Device, name: str = "",
+    beside_device: bool = False,
+) -> Pending | None:  # fmt: skip
     """Have the program of a graph compiled by another process; see `smelt.runtime.background`.
 
     Args:
         name: as `program_of` has it.
+        beside_device: whether it may use a device that a compile asks: not for graphs that run on the host.
 
     Returns:
         What says when it is ready (at once, where it is on disk); None: it has to be compiled in place.
@@ -91,7 +93,7 @@ def program_in_background(
     if profiling.active is not None:  # what another process compiles has no events
         return None
     recipe = _recipe(inputs, body, outputs, device, (), None)
-    pending = None if recipe is None else locks.loaded("smelt.runtime.background").submit(recipe)
+    pending = None if recipe is None else locks.loaded("smelt.runtime.background").submit(recipe, beside_device)
     if pending is not None:
         pending.subject = _subject(inputs, body, name)
     return pending

@@ -70,9 +70,9 @@ class Subgraph(NamedTuple):
         """Take it from disk."""
         return kept_program(self.inputs, self.body, self.outputs, device)
 
-    def begin(self, device: Device) -> Pending | None:
-        """Have it compiled by another process, if that can be."""
-        return program_in_background(self.inputs, self.body, self.outputs, device)
+    def begin(self, device: Device, beside_device: bool = False) -> Pending | None:
+        """Have it compiled by another process, if that can be. `beside_device`: as of `program_in_background`."""
+        return program_in_background(self.inputs, self.body, self.outputs, device, beside_device=beside_device)
 
 
 def subgraph_of(

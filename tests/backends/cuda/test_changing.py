@@ -127,7 +127,8 @@ def test_a_plan_goes_on_until_another_process_has_compiled(monkeypatch: pytest.M
     w, begun = numbers(16, 16), []
     weights = on_device(w)
 
-    def begin(inputs: Any, body: Any, outputs: Any, device: Any) -> Compiling:
+    def begin(inputs: Any, body: Any, outputs: Any, device: Any, beside_device: bool) -> Compiling:
+        assert beside_device
         begun.append(Compiling(None if fails else programs.program_of(inputs, body, outputs, device)))
         return begun[-1]
 
@@ -327,3 +328,22 @@ def test_a_plan_that_takes_too_much_memory_is_a_program(way: str, monkeypatch: p
         x = numbers(rows, 16)
         np.testing.assert_allclose(np.array(function(smelt.array(x), weights)), expected(x, w), 1e-5, 1e-6)
     assert tried
+
+
+def test_graphs_on_the_host_start_no_process_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes take turns on a GPU: that is worth it for a program of graphs that run there."""
+    asked: list[bool] = []
+
+    def begin(inputs: Any, body: Any, outputs: Any, device: Any, beside_device: bool) -> None:
+        asked.append(beside_device)
+
+    monkeypatch.setattr(subgraphs, "program_in_background", begin)
+    monkeypatch.setattr(tiers.CompileCost, "seconds", lambda *args: 1e-9)
+    monkeypatch.setattr(tiers.CompileCost, "in_place", lambda *args: 1e9)
+    monkeypatch.setattr(changing, "FIRST", float("inf"))
+    monkeypatch.setattr(changing, "PATIENCE", float("inf"))
+    x, w = numbers(32, 16), numbers(16, 16)
+    with override(small_work=0):
+        for _ in range(3):
+            smelt.eval(layer(smelt.array(x), smelt.array(w)))
+    assert asked and not any(asked)
