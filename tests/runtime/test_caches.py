@@ -135,6 +135,8 @@ FUNCTIONS = {
     "ir/sorting.py _network": "twelve lengths",
     "passes/kernels/place.py needs": "goes with the call around it",
     "runtime/measure.py rates": "the devices there are",
+    "tools/op_cases.py cases": "the ops there are",
+    "tools/op_cases.py example": "the ops there are",
 }
 _CONTAINERS = ("dict", "set", "list", "OrderedDict", "defaultdict", "deque", "LruCache", "WeakSet",
                "WeakKeyDictionary", "WeakValueDictionary")  # fmt: skip
