@@ -7,7 +7,6 @@ and its arena its other values.
 from __future__ import annotations
 
 import ctypes
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -175,14 +174,14 @@ class HostOp:
     def __init__(self, step: HostStep):
         self.op, self.attrs, self.line = step.op, step.attrs, step.line
         self.operands, self.results = step.operands, step.results
-
-    @functools.cached_property
-    def _on_addresses(self) -> Callable[[Sequence[int], Sequence[int]], bool] | None:
-        if not isinstance(self.op, Library):
-            return None
-        return self.op.on_addresses(*[aval for _, aval in self.operands], **self.attrs)
+        self._on_addresses: Callable[[Sequence[int], Sequence[int]], bool] | None = None
+        self._is_asked = False  #: whether its op has said how it works on addresses
 
     def run(self, values: Any, table: int, arena: int, count: int) -> None:
+        if not self._is_asked:
+            if isinstance(self.op, Library):
+                self._on_addresses = self.op.on_addresses(*[aval for _, aval in self.operands], **self.attrs)
+            self._is_asked = True
         if self._on_addresses is not None and not settings.check:
             places = [[address(slot, values, arena) for slot, _ in side] for side in (self.operands, self.results)]
             if self._on_addresses(*places):
