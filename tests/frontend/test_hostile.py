@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import functools
 import importlib
+import dataclasses
 import importlib.metadata
 import inspect
 import io
@@ -333,12 +334,12 @@ def limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder for files, settings as they were, installed packages read once, not for each name of a device."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(importlib.metadata, "entry_points", ENTRY_POINTS)
-    digits, flush = smelt.get_printoptions().precision, smelt.set_flush_subnormals(False)
+    printing, flush = dataclasses.asdict(smelt.get_printoptions()), smelt.set_flush_subnormals(False)
     handler = signal.signal(signal.SIGALRM, ring)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, handler)
-    smelt.set_printoptions(digits), smelt.set_flush_subnormals(flush)
+    smelt.set_printoptions(**printing), smelt.set_flush_subnormals(flush)
 
 
 def outcome(name: str, parameter: str, value: Any) -> str:
