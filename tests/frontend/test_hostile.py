@@ -7,9 +7,9 @@ crash. The calls are made from the signatures of the functions.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import importlib
-import dataclasses
 import importlib.metadata
 import inspect
 import io
