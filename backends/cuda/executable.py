@@ -7,7 +7,7 @@ import itertools
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -259,15 +259,6 @@ class _Kernel:
         """See `launches.Step`."""
         return given
 
-    @property
-    def guard(self) -> AbstractContextManager[Any]:
-        """See `launches.Step`."""
-        return nullcontext()
-
-    def error(self, code: int) -> SmeltError:
-        """See `launches.Step`."""
-        return driver.error("cuLaunchKernel", code)
-
     def launch(self, addresses: Sequence[int]) -> None:
         info, own = self.info, self.info.own
         if own is None:
@@ -298,11 +289,11 @@ class LibraryLaunch:
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         return self._plan.guard
 
     def error(self, code: int) -> SmeltError:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         return self._plan.error(code)
 
     def launch(self, addresses: Sequence[int]) -> None:

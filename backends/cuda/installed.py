@@ -59,11 +59,11 @@ class Plan(Protocol):
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         ...
 
     def error(self, code: int) -> SmeltError:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         ...
 
     def failed(self, addresses: Sequence[int]) -> bool:

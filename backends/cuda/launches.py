@@ -10,7 +10,7 @@ import importlib
 from array import array
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from smelt.ir.errors import SmeltError
 from smelt.ir.settings import settings
@@ -34,11 +34,6 @@ class Step(Protocol):
 
     is_alone: bool
 
-    @property
-    def guard(self) -> AbstractContextManager[Any]:
-        """What a thread holds while a table is launched that has a line of it."""
-        ...
-
     def add_to(self, graph: driver.Graph, addresses: Sequence[int]) -> None:
         """Put it into a graph; `addresses`: of its buffers."""
         ...
@@ -54,6 +49,15 @@ class Step(Protocol):
 
     def launch(self, addresses: Sequence[int]) -> None:
         """Does it, without waiting; `addresses`: of its buffers."""
+        ...
+
+
+class ProductStep(Step, Protocol):
+    """A step whose words are those of a product."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """What a thread holds while a table is launched that has a line of it."""
         ...
 
     def error(self, code: int) -> SmeltError:
@@ -96,7 +100,8 @@ class LaunchList:
 
     def __init__(self) -> None:
         self._parts: list[array[int] | Line] = []
-        self._product: Any = None  #: the last product
+        self._launch = 0 if _found is None else driver.address("cuLaunchKernel")
+        self._product: ProductStep | None = None  #: the last one; all are of one library
         self._guard: AbstractContextManager[Any] = nullcontext()  #: of products
 
     def append(self, line: Line, buffers: Sequence[Place]) -> None:
@@ -108,7 +113,8 @@ class LaunchList:
             self._parts.append(Line(step, None, found))
         elif words:
             if words[0] == PRODUCT:
-                self._product, self._guard = step, step.guard
+                self._product = cast("ProductStep", step)
+                self._guard = self._product.guard
             if not self._parts or isinstance(self._parts[-1], Line):
                 self._parts.append(array("Q"))
             table: Any = self._parts[-1]
@@ -133,10 +139,10 @@ class LaunchList:
                 part.step.launch([addresses[n] + offset for n, offset in part.places])
                 continue
             with self._guard:
-                code, is_product = _found.launch(part, addresses, driver.address("cuLaunchKernel"))
+                code, is_product = _found.launch(part, addresses, self._launch)
             if code:
                 raise _error(code, self._product if is_product else None)
 
 
-def _error(code: int, product: Step | None) -> SmeltError:
+def _error(code: int, product: ProductStep | None) -> SmeltError:
     return driver.error("cuLaunchKernel", code) if product is None else product.error(code)

@@ -41,11 +41,11 @@ class Plan:
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         raise NotImplementedError  # it is no line of a table
 
     def error(self, code: int) -> SmeltError:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         raise NotImplementedError  # it is no line of a table
 
 

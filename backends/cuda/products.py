@@ -251,12 +251,12 @@ class Plan(libraries.Plan):
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         guard: AbstractContextManager[Any] = self._library.guard
         return guard
 
     def error(self, code: int) -> SmeltError:
-        """See `launches.Step`."""
+        """See `launches.ProductStep`."""
         return self._library.error("cublasLtMatmul", code)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
