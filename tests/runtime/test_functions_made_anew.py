@@ -25,7 +25,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No programs, and none from another process."""
     executables.clear()
     tiers.structures.clear()
-    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_, **__: None)
     yield
     tiers.structures.clear()
 

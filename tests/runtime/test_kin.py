@@ -127,8 +127,8 @@ def test_repetitions_are_looked_for_in_one_of_all_sizes(monkeypatch: pytest.Monk
 
 def test_ever_new_sizes_are_given_to_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(subgraphs, "program_in_background", lambda *args: asked.append("compile"))
-    monkeypatch.setattr(subgraphs, "kept_program", lambda *args: asked.append("look"))
+    monkeypatch.setattr(subgraphs, "program_in_background", lambda *args, **_: asked.append("compile"))
+    monkeypatch.setattr(subgraphs, "kept_program", lambda *args, **_: asked.append("look"))
     monkeypatch.setattr(tiers, "LOOK", 0.0)
     monkeypatch.setattr(tiers, "BESIDE", 0.0)
     monkeypatch.setattr(tiers, "groups_pay", lambda *args: False)

@@ -216,14 +216,14 @@ def compiled_after(runs: int) -> list[bool]:
 
 def test_a_program_is_made_when_what_was_spent_comes_to_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(subgraphs, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(subgraphs, "program_in_background", lambda *_, **__: None)
     assert first_compiled(5) in (2, 3)  # 0.4 + 0.4 + the next 0.4 are more than 1
 
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_program_comes_from_another_process(monkeypatch: pytest.MonkeyPatch, comes: bool) -> None:
     class Pending:
-        def __init__(self, *graph: Any):
+        def __init__(self, *graph: Any, beside_device: bool):
             self.graph, self.asked = graph, 0
 
         def ready(self) -> bool:
@@ -421,7 +421,7 @@ def test_halves_have_the_same_bits_in_every_run_where_the_way_is_fixed(tier: str
 
 def test_a_size_that_comes_again_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1.0)
-    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_, **__: None)
     first, other = (smelt.array(np.ones(n, np.float32)) for n in (4, 8))
     with override(tier="auto"), smelt.explain() as explained:
         f = smelt.compile(lambda x: smelt.softmax(x) * 3)
@@ -457,7 +457,7 @@ def test_what_was_asked_for_waits_for_no_compile_that_does_not_pay(monkeypatch: 
     monkeypatch.setattr(tiers, "AT_ONCE", 0.25)
     expected = np.asarray(network(X, W))
     f, begun = smelt.compile(network), []
-    monkeypatch.setattr(tiered, "program_in_background", lambda *_: begun.append(f._store.recent))
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_, **__: begun.append(f._store.recent))
     counts = []
     with override(tier="auto"), smelt.explain() as explained:
         for _ in range(12):
@@ -482,7 +482,7 @@ def test_what_was_asked_for_is_compiled_in_place_where_a_few_calls_make_up_for_i
 
 def test_what_was_asked_for_first_does_not_wait_until_the_compiler_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "is_loaded", lambda device: False)
-    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_, **__: None)
     small, big = smelt.ones((40, 40)), smelt.ones((4000, 4000))
     with override(tier="auto", cache=False), smelt.explain() as explained:
         assert smelt.compile(lambda x: smelt.exp(x).max() * 2)(small).item() == pytest.approx(2 * np.e, 1e-5)
@@ -561,7 +561,7 @@ def test_a_step_that_makes_its_state_is_compiled_once() -> None:
 
 def test_a_step_that_makes_more_state_each_time_comes_to_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 2.0)
-    monkeypatch.setattr(tiered, "program_in_background", lambda *_: None)
+    monkeypatch.setattr(tiered, "program_in_background", lambda *_, **__: None)
     held: dict[str, smelt.array] = {}
     f = smelt.compile(lambda x: held.update(y=smelt.exp(x)), inputs=held, outputs=held)
     with override(tier="auto"), smelt.explain() as explained:
