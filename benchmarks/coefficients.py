@@ -82,6 +82,36 @@ def weighted(f: Callable[[mpf], mpf], weight: Callable[[mpf], mpf], low: float, 
     return found
 
 
+def quotient(f: Callable[[mpf], mpf], low: float, high: float, above: int, below: int) -> list[list[mpf]]:
+    """Coefficients of P and Q, of these degrees and Q(0) = 1, that minimize the largest relative error of P / Q.
+
+    Lawson's iteration over P - f·Q = 0, each equation divided by f·Q of the iteration before.
+    """
+    count, n = 160, above + 1 + below
+    centre, half = (mpf(low) + high) / 2, (mpf(high) - low) / 2
+    xs = [centre + half * mp.cos(mp.pi * (i + mpf(0.5)) / count) for i in range(count)]
+    fs, scales, factors = [f(x) for x in xs], [1 / f(x) for x in xs], [mpf(1)] * count
+    best, found = mp.inf, []
+    for _ in range(60):
+        a, b = mp.matrix(n, n), mp.matrix(n, 1)
+        for x, value, scale, factor in zip(xs, fs, scales, factors):
+            row = [x**i * scale for i in range(above + 1)] + [-value * x**i * scale for i in range(1, below + 1)]
+            for i in range(n):
+                b[i] += factor * row[i] * value * scale
+                for j in range(n):
+                    a[i, j] += factor * row[i] * row[j]
+        solution = list(mp.lu_solve(a, b))
+        p, q = solution[: above + 1], [mpf(1), *solution[above + 1 :]]
+        divisors = [mp.polyval(q[::-1], x) for x in xs]
+        errors = [abs(mp.polyval(p[::-1], x) / d / v - 1) for x, v, d in zip(xs, fs, divisors)]
+        if max(errors) < best:
+            best, found = max(errors), [p, q]
+        scales = [1 / (v * d) for v, d in zip(fs, divisors)]
+        factors = [factor * (e / max(errors) + mpf(0.02)) for factor, e in zip(factors, errors)]
+        factors = [factor / max(factors) for factor in factors]
+    return found
+
+
 def near_zero(f: Callable[[mpf], mpf], at_zero: mpf) -> Callable[[mpf], mpf]:
     """`f` with its limit at 0, and with enough digits around it."""
 
@@ -157,6 +187,11 @@ WEIGHTED = {
     "ERFC_ROOT": (lambda x: mp.erfc(x) ** (mpf(1) / 8), lambda x: 8 * mp.erfc(x) ** (mpf(7) / 8), 1, 4, 7),
 }
 
+#: float32 only, quotients of two polynomials: their names, what is approximated, low, high, their degrees.
+QUOTIENTS = {
+    ("TANH_HALF", "TANH_HALF_BELOW"): (lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z), 1e-20, 25, 2, 3),
+}
+
 
 def literal(value: mpf, size: int) -> str:
     if size == 8:
@@ -190,6 +225,12 @@ def main() -> None:
         for c in coefficients:
             print(f"        {literal(c, 4)},")
         print("    ),\n}")
+    for names, (f, low, high, *degrees) in QUOTIENTS.items():
+        for name, coefficients in zip(names, quotient(f, low, high, *degrees)):
+            print(f"{name} = {{\n    4: (")
+            for c in coefficients:
+                print(f"        {literal(c, 4)},")
+            print("    ),\n}")
 
 
 if __name__ == "__main__":
