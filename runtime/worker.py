@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from smelt.backends.device import Lazy
-from smelt.ir.settings import override
+from smelt.ir.settings import override, settings
 
 from .compile import compile_anew
 from .device import device_named
@@ -77,12 +77,12 @@ def _read(descriptor: int, parent: _Parent, size: int) -> bytes | None:
 
 def _compiled(job: dict[str, Any]) -> tuple[bytes, float]:
     """A program as bytes, and what processor time it took; nothing where it cannot be made here. What is made ready to
-    run has its machine code on disk, too."""
+    run has its machine code on disk, too, where there is a cache."""
     with override(**job["settings"]):
         device = device_named(job["device"])
         recipe = Recipe(job["text"], device, lambda: job["located"], job["pipeline"], job["reader"])
         module = Lazy(job["reader"]).load()(job["located"])
-        program = compile_anew(module, recipe.device, recipe.pipeline, prepare=job["prepare"])
+        program = compile_anew(module, recipe.device, recipe.pipeline, prepare=job["prepare"] and settings.cache)
         return recipe.keep(program) or b"", program.worked
 
 

@@ -20,6 +20,8 @@ import smelt
 from smelt.backends.cpu import objects
 from smelt.ir.settings import override
 from smelt.runtime import Buffer, background
+from smelt.runtime import kept as kept_recipes
+from smelt.runtime import worker as worker_module
 from smelt.runtime.background import Pending, compile_in_background
 from smelt.runtime.disk import disk
 from smelt.runtime.worker import _Parent as Parent
@@ -67,6 +69,18 @@ def test_a_program_comes_back(worker: Any) -> None:
     assert worker.starts == 1 or worker.process.poll() is None
     third = started(lambda x: x - 2)
     assert background.wait_for_all(SECONDS) and third.ready() and not background.wait_for_all(SECONDS)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_machine_code_is_made_beside_only_where_it_is_kept(monkeypatch: pytest.MonkeyPatch, kept: bool) -> None:
+    asked: list[bool] = []
+    make = worker_module.compile_anew
+    monkeypatch.setattr(worker_module, "compile_anew", lambda *a, prepare: asked.append(prepare) or make(*a))
+    text = text_of(lambda x: x + 1)
+    job = {"text": text, "located": text, "device": "cpu", "pipeline": None, "reader": kept_recipes.MLIR}
+    with override(cache=kept):
+        worker_module._compiled({**job, "settings": {"cache": kept}, "prepare": True})
+    assert asked == [kept]
 
 
 def test_functions_of_the_library_that_a_program_replaces(worker: Any) -> None:
