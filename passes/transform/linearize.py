@@ -80,8 +80,8 @@ def linearized(module: Any, function: Function, wrt: Sequence[int], seeds: Seque
         function.mlir.location, before=function.mlir,
     )  # fmt: skip
     tangents: list[Value | None] = [None] * len(avals)
-    for i, t in zip(active, arguments[len(avals) :]):
-        tangents[i] = t
+    for i, argument in zip(active, arguments[len(avals) :]):
+        tangents[i] = argument
     outs, out_tangents = push_tangents(module, b, function, arguments[: len(avals)], tangents, linearize=True)
     linear_seeds = [i for i in seeds if out_tangents[i] is not None]
     b.return_([*outs, *(t for i in linear_seeds if (t := out_tangents[i]) is not None)])
