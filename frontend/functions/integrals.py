@@ -149,7 +149,7 @@ def _spence(x: array) -> array:
     small = where(low, math.pi**2 / 6 - log(little) * log1p(-little) - series, series + 0.0)
     logarithm = log(large)
     found = where(above, -0.5 * logarithm * logarithm - small, small)
-    return where(inside, found, where(x == 0, math.pi**2 / 6, where(x > 0, -math.inf, math.nan)))
+    return where(x == 0, math.pi**2 / 6, where(inside, found, where(x > 0, -math.inf, math.nan)))
 
 
 @remembered
@@ -190,7 +190,7 @@ def _expn(n: int, x: array) -> array:
         for i in range(depth, 0, -1):
             fraction = large + (n + 2 * i - 2) - (i * (n + i - 1)) / fraction
         found = where(far, falling / fraction, small)
-    return where(known, found, where(x == 0, pole, where(x == math.inf, 0, math.nan)))
+    return where(x == 0, pole, where(known, found, where(x == math.inf, 0, math.nan)))
 
 
 @remembered
