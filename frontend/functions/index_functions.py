@@ -75,7 +75,7 @@ def take(
 
     Raises:
         IndexOutOfRangeError: an index that is known is out of range, and `mode` is "raise". AttributeValueError: a mode
-            that is none.
+            that is none, a `fill_value` for another mode. ArgumentTypeError: a `fill_value` that is no number.
 
     >>> import smelt
     >>> smelt.take(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 0]), axis=1)
