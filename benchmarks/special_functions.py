@@ -158,6 +158,57 @@ def exponential_integrals() -> list[tuple[str, str, list[Any]]]:
     ]  # fmt: skip
 
 
+#: Sine and cosine integrals, and those of Fresnel, are series in x² and x⁴ up to here, and of asymptotic forms beyond.
+SICI_END, FRESNEL_END = 8, 2
+
+
+def oscillating_integrals() -> list[tuple[str, str, list[Any]]]:
+    """Si, Ci, S and C near 0; and the f and g of Si = π/2 - f·cos - g·sin, Ci = f·sin - g·cos, likewise S and C."""
+    end, other = SICI_END, FRESNEL_END
+
+    def by_power(end: int, power: int, f: Function) -> Function:
+        return lambda t: f(end * mp.power((t + 1) / 2, mp.mpf(1) / power))
+
+    def beyond(end: int, power: int, f: Function) -> Function:
+        return lambda t: f(end * mp.power((t + 1) / 2, -mp.mpf(1) / power))
+
+    def cosine(x: Any) -> Any:
+        with mp.workdps(DIGITS + 30):
+            return (mp.ci(x) - mp.log(x) - mp.euler) / x**2
+
+    def sici_f(x: Any) -> Any:
+        with mp.workdps(DIGITS + 30):
+            return x * (mp.ci(x) * mp.sin(x) + (mp.pi / 2 - mp.si(x)) * mp.cos(x))
+
+    def sici_g(x: Any) -> Any:
+        with mp.workdps(DIGITS + 30):
+            return x**2 * ((mp.pi / 2 - mp.si(x)) * mp.sin(x) - mp.ci(x) * mp.cos(x))
+
+    def fresnel_f(x: Any) -> Any:
+        with mp.workdps(DIGITS + 30):
+            angle, s, c = mp.pi * x * x / 2, mp.fresnels(x) - mp.mpf(1) / 2, mp.fresnelc(x) - mp.mpf(1) / 2
+            return x * (c * mp.sin(angle) - s * mp.cos(angle))
+
+    def fresnel_g(x: Any) -> Any:
+        with mp.workdps(DIGITS + 30):
+            angle, s, c = mp.pi * x * x / 2, mp.fresnels(x) - mp.mpf(1) / 2, mp.fresnelc(x) - mp.mpf(1) / 2
+            return -(x**3) * (s * mp.sin(angle) + c * mp.cos(angle))
+
+    near, far = f"x² = {end**2 // 2}·(t + 1)", f"{2 * end**2} / x² = t + 1"
+    near4, far4 = f"x⁴ = {other**4 // 2}·(t + 1)", f"{2 * other**4} / x⁴ = t + 1"
+    return [
+        ("SI_SMALL", f"Si(x) / x, {near}.", chebyshev(by_power(end, 2, lambda x: mp.si(x) / x), 24)),
+        ("CI_SMALL", f"(Ci(x) - γ - log x) / x², {near}.", chebyshev(by_power(end, 2, cosine), 24)),
+        ("SICI_F", f"x·f(x) of Si and Ci, {far}.", chebyshev(beyond(end, 2, sici_f), 48)),
+        ("SICI_G", f"x²·g(x) of Si and Ci, {far}.", chebyshev(beyond(end, 2, sici_g), 48)),
+        ("S_SMALL", f"S(x) / x³, {near4}.", chebyshev(by_power(other, 4, lambda x: mp.fresnels(x) / x**3), 24)),
+        ("C_SMALL", f"C(x) / x, {near4}.", chebyshev(by_power(other, 4, lambda x: mp.fresnelc(x) / x), 24)),
+        ("FRESNEL_F", f"x·f(x) of S and C, {far4}.", chebyshev(beyond(other, 4, fresnel_f), 48)),
+        ("FRESNEL_G", f"x³·g(x) of S and C, {far4}.", chebyshev(beyond(other, 4, fresnel_g), 48)),
+        ("SPENCE", "Li₂(-w) / w, w = t / 2.", chebyshev(lambda t: mp.re(mp.polylog(2, -t / 2)) / (t / 2), 40)),
+    ]
+
+
 def coefficients() -> str:
     mp.mp.dps = DIGITS
     root = mp.findroot(mp.digamma, 1.46)
@@ -184,7 +235,7 @@ def coefficients() -> str:
     for n, sub in ((0, "₀"), (1, "₁")):
         series.append((f"J{n}_P", f"Hankel's P of J{sub}, 64 / x² = (t + 1) / 2.", chebyshev(hankel(n, False), 26)))
         series.append((f"J{n}_Q", f"x / 8 times Hankel's Q of J{sub}.", chebyshev(hankel(n, True), 26)))
-    series += [*second_kind(), *exponential_integrals()]
+    series += [*second_kind(), *exponential_integrals(), *oscillating_integrals()]
     roots = {"DIGAMMA": ("ROOT", root), "EI_FAR": ("EI_ROOT", mp.findroot(mp.ei, 0.3725))}
     lines = []
     for name, what, found in series:
@@ -247,6 +298,17 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
         "k1e": (lambda x: mp.exp(x) * mp.besselk(1, x), [above], "10⁻⁶ … 50"),
         "exp1": (mp.e1, [above], "10⁻⁶ … 50"),
         "expi": (mp.ei, [signed], "±10⁻⁶ … 50"),
+        "gamma": (mp.gamma, [other.uniform(-30, 30, count)], "-30 … 30"),
+        "beta": (mp.beta, [b, c], "0.05 … 400"),
+        "factorial": (mp.factorial, [other.uniform(0, 30, count)], "0 … 30"),
+        "spence": (lambda x: mp.re(mp.polylog(2, 1 - x)), [above * above], "10⁻¹² … 2500"),
+        "ellipk": (mp.ellipk, [1 - above], "-49 … 1"),
+        "ellipe": (mp.ellipe, [1 - above], "-49 … 1"),
+        "expn": (lambda x: mp.expint(3, x), [above], "n = 3, 10⁻⁶ … 50"),
+        "sici": (mp.si, [above], "Si, 10⁻⁶ … 50"),
+        "sici[1]": (mp.ci, [above], "Ci, 10⁻⁶ … 50"),
+        "fresnel": (mp.fresnels, [signed], "S, ±10⁻⁶ … 50"),
+        "fresnel[1]": (mp.fresnelc, [signed], "C, ±10⁻⁶ … 50"),
         "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [a, about], "0.01 … 3000, 2σ"),
         "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [a, about], "0.01 … 3000, 2σ"),
         "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [b, c, inside], "0.05 … 400, 2σ"),
@@ -254,7 +316,19 @@ def subjects(count: int) -> dict[str, tuple[Callable[..., Any], list[np.ndarray]
 
 
 #: Of these the error is told in units of the last place of 1 where they are smaller, for they have zeros.
-ABSOLUTE = ("j0", "j1", "y0", "y1")
+ABSOLUTE = ("j0", "j1", "y0", "y1", "sici[1]")
+
+
+def function(name: str) -> Function:
+    """That of smelt; of several results one, and of an order the third."""
+    import smelt
+
+    called = getattr(smelt, name.removesuffix("[1]"))
+    if name == "expn":
+        return lambda x: called(3, x)
+    if name.startswith(("sici", "fresnel")):
+        return lambda x: called(x)[int(name.endswith("[1]"))]
+    return called
 
 
 def error(name: str, truth: Callable[..., Any], operands: Sequence[np.ndarray], dtype: Any) -> np.ndarray:
@@ -262,7 +336,7 @@ def error(name: str, truth: Callable[..., Any], operands: Sequence[np.ndarray], 
     import smelt
 
     xs = [x.astype(dtype) for x in operands]
-    found = np.asarray(getattr(smelt, name)(*[smelt.array(x, np.dtype(dtype).name) for x in xs]))
+    found = np.asarray(function(name)(*[smelt.array(x, np.dtype(dtype).name) for x in xs]))
     errors = []
     with mp.workdps(40):
         for i, value in enumerate(found):

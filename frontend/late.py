@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from .divisors import *
     from .functions.convolution import *
     from .functions.custom_calls import *
+    from .functions.gamma_functions import *
     from .functions.histograms import *
     from .functions.incomplete import *
+    from .functions.integrals import *
     from .functions.mixtures import *
     from .functions.nans import *
     from .functions.numerics import *
@@ -67,8 +69,10 @@ else:
             "correlate"
         ),
         "functions.custom_calls": "custom_call",
+        "functions.gamma_functions": "beta factorial gamma gammasgn",
         "functions.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
         "functions.incomplete": "betainc gammainc gammaincc",
+        "functions.integrals": "ellipe ellipk expn fresnel sici spence",
         "functions.mixtures": "gather_mm",
         "functions.nans": (
             "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "

@@ -164,7 +164,7 @@ class finfo:
         dtype: the dtype of a part. bits: its width.
         min, max: least and largest finite number.
         eps: distance from 1 to the next larger number.
-        smallest_normal: least positive normal number.
+        smallest_normal, smallest_subnormal: least positive number, normal or not.
 
     Raises:
         DTypeError: integers or bools.
@@ -174,7 +174,7 @@ class finfo:
     1.1920928955078125e-07
     """
 
-    __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal", "smallest_subnormal")
 
     def __init__(self, arg: DType | array, /):
         dtype = _dtype_of("finfo", arg)
@@ -189,7 +189,7 @@ class finfo:
             info = np.finfo(self.dtype.numpy)
         self.bits = self.dtype.bits
         self.min, self.max, self.eps = float(info.min), float(info.max), float(info.eps)
-        self.smallest_normal = float(info.smallest_normal)
+        self.smallest_normal, self.smallest_subnormal = float(info.smallest_normal), float(info.smallest_subnormal)
 
     def __repr__(self) -> str:
         return f"finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, dtype={self.dtype.name})"

@@ -308,10 +308,14 @@ def histogram2d(
     dtype = dtypes.promote(first.dtype, second.dtype)
     points = stack([convert(first, dtype), convert(second, dtype)], axis=1)
     of_both: Any = bins
+    if isinstance(of_both, (array, np.ndarray)):
+        edges = as_array(of_both)
+        is_pair = edges.shape == (2,) and edges.dtype.is_integer  # of numbers of bins
+        of_both = host_values("histogram2d", edges, "give a list of two ints").tolist() if is_pair else edges
     if isinstance(of_both, array) or (is_list(of_both) and len(of_both) > 2):
         of_both = [of_both, of_both]  # the edges
-    hist, edges = histogramdd(points, of_both, range, density, weights)
-    return hist, edges[0], edges[1]
+    hist, (rows, columns) = histogramdd(points, of_both, range, density, weights)
+    return hist, rows, columns
 
 
 explain_keywords(globals())

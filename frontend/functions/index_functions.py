@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import word
@@ -19,6 +19,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import clamped, filled, for_gather, iota, many_axes, one_axis, shape_tuple, sliced, to_shape
 from ..lazy.streams import check_stream
 from .arithmetic import clip, remainder
+from .at import ArrayAt
 from .indexing import check_not_empty, getitem, holds_array, host_array, in_range, of_one_dtype, wrapped_once
 from .known_indices import check_along
 from .updating import fitted, value_for
@@ -34,7 +35,7 @@ __all__ = [
 
 def _index_array(name: str, indices: ArrayLike) -> Any:
     """Indices as a smelt array, or as a NumPy array if their values are known."""
-    if isinstance(indices, (list, tuple, np.ndarray, range)) and not (
+    if isinstance(indices, (int, list, tuple, np.ndarray, np.generic, range)) and not (
         isinstance(indices, (list, tuple)) and holds_array(indices)
     ):
         found: Any = host_array(indices)
@@ -61,7 +62,7 @@ def _check_take(args: tuple, named: dict[str, Any]) -> None:
 @partial(remembered, check=_check_take)
 def take(
     a: ArrayLike, /, indices: int | ArrayLike, axis: int | None = None, *, mode: str = "raise",
-    stream: StreamOrDevice = None,
+    fill_value: bool | int | float | complex | None = None, stream: StreamOrDevice = None,
 ) -> array:  # fmt: skip
     """Elements of an axis (of the flattened array if None) at given indices.
 
@@ -69,11 +70,12 @@ def take(
 
     Args:
         mode: what an index out of range is: an error ("raise"), the nearest one ("clip": negative ones are 0), or
-            counted on from the other end ("wrap"). "fill" is ``a.at[indices].get(mode="fill")``.
+            counted on from the other end ("wrap"), or `fill_value` is read in its place ("fill").
+        fill_value: a number, for "fill"; by default NaN, the least signed or the greatest unsigned integer, True.
 
     Raises:
         IndexOutOfRangeError: an index that is known is out of range, and `mode` is "raise". AttributeValueError: a mode
-            that is none.
+            that is none, a `fill_value` for another mode. ArgumentTypeError: a `fill_value` that is no number.
 
     >>> import smelt
     >>> smelt.take(smelt.array([[1, 2], [3, 4]]), smelt.array([1, 0]), axis=1)
@@ -86,8 +88,15 @@ def take(
         x, axis = to_shape(x, (x.size,)), 0
     axis = one_axis("take", axis, x.shape)
     index = indices if type(indices) is int else _index_array("take", indices)
-    if word("take", "mode", mode, "raise", "clip", "wrap") != "raise":
-        index = _within(mode, as_array(index), x, axis)
+    way = word("take", "mode", mode, "raise", "clip", "wrap", "fill")
+    if fill_value is not None and way != "fill":
+        raise AttributeValueError(at_user_line(f'smelt.take: fill_value={shown(fill_value)} is for mode="fill"'))
+    if way == "fill":
+        if fill_value is not None and not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+            raise ArgumentTypeError(at_user_line(f"smelt.take: fill_value must be a number, is {shown(fill_value)}"))
+        return ArrayAt(x, ((*[builtins.slice(None)] * axis, index),)).get(mode="fill", fill_value=fill_value)
+    if way != "raise":
+        index = _within(way, as_array(index), x, axis)
     return getitem(x, (*[builtins.slice(None)] * axis, index))
 
 

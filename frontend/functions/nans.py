@@ -22,7 +22,7 @@ from .reductions import argmin as argmin_of
 from .reductions import prod as prod_of
 from .reductions import sum as sum_of
 from .sorting import cumprod, cumsum
-from .weights import not_negative
+from .weights import quantiles_checked
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
@@ -275,7 +275,7 @@ def nanstd(
     return convert(found if keepdims else found.squeeze(normalize_axes("nanstd", as_array(a), axis)), kind)
 
 
-@partial(remembered, check=not_negative("nanquantile", weights=None))
+@partial(remembered, check=quantiles_checked("nanquantile", 1))
 def nanquantile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     weights: ArrayLike | None = None, stream: StreamOrDevice = None,
@@ -293,7 +293,7 @@ def nanquantile(
     return quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, weights, skip_nan=True)
 
 
-@partial(remembered, check=not_negative("nanpercentile", weights=None))
+@partial(remembered, check=quantiles_checked("nanpercentile", 100))
 def nanpercentile(
     a: ArrayLike, /, q: ArrayLike, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
     weights: ArrayLike | None = None, stream: StreamOrDevice = None,

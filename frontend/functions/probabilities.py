@@ -290,10 +290,10 @@ def betaln(a: ArrayLike, b: ArrayLike, /, *, stream: StreamOrDevice = None) -> a
     array([0, -6.33539], dtype=float32)
     """
     check_stream(stream)
-    return computed("betaln", _betaln, a, b)
+    return computed("betaln", log_beta, a, b)
 
 
-def _betaln(a: array, b: array) -> array:
+def log_beta(a: array, b: array) -> array:
     known = logical_and(logical_and(a > 0, b > 0), logical_and(a < math.inf, b < math.inf))
     p, q = where(known, a, 1.0), where(known, b, 1.0)
     order = p <= q

@@ -25,7 +25,7 @@ from .reductions import sum as total
 from .rounding import floor
 from .sorting import argsort, cumsum
 from .sorting import sort as in_order
-from .weights import not_negative, weights_of
+from .weights import quantiles_checked, weights_of
 
 __all__ = ["percentile", "quantile"]
 
@@ -43,7 +43,7 @@ def _real(name: str, x: array) -> None:
         raise DTypeError(at_user_line(f"smelt.{name}: complex numbers are not counted or ordered here; a {x.aval}"))
 
 
-@partial(remembered, check=not_negative("quantile", weights=None))
+@partial(remembered, check=quantiles_checked("quantile", 1))
 def quantile(
     a: ArrayLike,
     /,
@@ -79,7 +79,7 @@ def quantile(
     return quantiles("quantile", a, q, 1.0, axis, method, keepdims, weights)
 
 
-@partial(remembered, check=not_negative("percentile", weights=None))
+@partial(remembered, check=quantiles_checked("percentile", 100))
 def percentile(
     a: ArrayLike,
     /,

@@ -115,7 +115,7 @@ def arange(
         raise AttributeValueError(at_user_line(f"smelt.arange: start {first}, stop {last}, step {by} must be finite"))
     if by == 0:
         raise AttributeValueError(at_user_line("smelt.arange: step must not be zero"))
-    if math.isinf(by):  # past the other end at once
+    if isinstance(by, float) and abs(by) > max(abs(last - first), 1):  # past the other end at once
         by = math.copysign(max(abs(last - first), 1), by)
     try:
         count: Any = max(-(-(last - first) // by) if integers else math.ceil((last - first) / by), 0)

@@ -165,10 +165,10 @@ def exp1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([inf, 0.219384, 4.15697e-06], dtype=float32)
     """
     check_stream(stream)
-    return computed("exp1", lambda x: _of_positive(x, _exp1(x), math.inf), a)
+    return computed("exp1", lambda x: _of_positive(x, positive_exp1(x), math.inf), a)
 
 
-def _exp1(x: array) -> array:
+def positive_exp1(x: array) -> array:
     """E₁ of x > 0."""
     far = x > 1
     near = _inside(x, x <= 1, 0.5)
@@ -207,7 +207,7 @@ def _expi(x: array) -> array:
     large = half * (where(middle, first, where(high, second, third)) / z) * half
     positive = where(low, small, where(isinf(x), math.inf, large))
     below = x < 0
-    negative = -_exp1(where(below, -x, 1.0))
+    negative = -positive_exp1(where(below, -x, 1.0))
     return where(x == 0, -math.inf, where(below, negative, where(x == x, positive, math.nan)))
 
 

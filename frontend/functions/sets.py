@@ -24,7 +24,7 @@ from .joining import concatenate
 from .logic import isnan, logical_and, logical_not, logical_xor, where
 from .ranges import arange
 from .reductions import any as any_of
-from .searching import host_values
+from .searching import extract, host_values
 from .shaping import moveaxis
 from .sorting import argsort, cumsum, searchsorted
 from .sorting import sort as in_order
@@ -178,17 +178,22 @@ class UniqueInverse(NamedTuple):
     inverse_indices: array
 
 
-def unique_all(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueAll:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None, stream: StreamOrDevice = None
+) -> UniqueAll:
     """The distinct elements in ascending order, where each stands first, which one each element is, how often each is.
 
-    Evaluates `x`. The other results are int32; each NaN is an element of its own. `smelt.unique` has a form with a
-    fixed size.
+    Without `size` this evaluates `x`. The other results are int32; each NaN is an element of its own.
+
+    Args:
+        size: the number of distinct elements that are told; see `unique`.
+        fill_value: fills up; by default the least element.
 
     Returns:
         ``(values, indices, inverse_indices, counts)``: indices into the flattened array; inverse_indices in its shape.
 
     Raises:
-        TraceError: inside `smelt.compile` or `smelt.vmap`.
+        TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> values, indices, inverse, counts = smelt.unique_all(smelt.array([3, 1, 3]))
@@ -196,7 +201,7 @@ def unique_all(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueAll:
     (array([1, 3], dtype=int32), array([1, 0], dtype=int32), array([1, 0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     check_stream(stream)
-    return _unique("unique_all", x)
+    return _unique("unique_all", x) if size is None else _sized(x, size, fill_value)
 
 
 def _unique(name: str, a: ArrayLike) -> UniqueAll:
@@ -213,6 +218,14 @@ def _unique(name: str, a: ArrayLike) -> UniqueAll:
     return UniqueAll(take(to_shape(x, (x.size,)), first), first, to_shape(inverse, x.shape), counts)
 
 
+def _sized(x: ArrayLike, size: int, fill_value: ArrayLike | None) -> UniqueAll:
+    """`unique` with all that it tells, in the dtypes of the standard's functions."""
+    found = unique(x, size, True, True, True, fill_value, equal_nan=False)
+    assert isinstance(found, tuple)
+    values, index, inverse, counts = found
+    return UniqueAll(values, *(convert(part, dtypes.int32) for part in (index, inverse, counts)))
+
+
 def _order(host: HostArray) -> HostArray:
     """The indices that sort elements, equal ones in their order."""
     if host.dtype.kind not in "biuf" or host.size >= 1 << 32:
@@ -227,7 +240,9 @@ def _begins(ordered: HostArray) -> HostArray:
     return found
 
 
-def unique_counts(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueCounts:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None, stream: StreamOrDevice = None
+) -> UniqueCounts:
     """The distinct elements in ascending order and how often each of them is there; see `unique_all`.
 
     >>> import smelt
@@ -235,11 +250,13 @@ def unique_counts(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueCo
     array([1, 2], dtype=int32)
     """
     check_stream(stream)
-    found = _unique("unique_counts", x)
+    found = _unique("unique_counts", x) if size is None else _sized(x, size, fill_value)
     return UniqueCounts(found.values, found.counts)
 
 
-def unique_inverse(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueInverse:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None, stream: StreamOrDevice = None
+) -> UniqueInverse:
     """The distinct elements in ascending order and which of them each element is; see `unique_all`.
 
     >>> import smelt
@@ -247,11 +264,13 @@ def unique_inverse(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> UniqueI
     array([1, 0, 1], dtype=int32)
     """
     check_stream(stream)
-    found = _unique("unique_inverse", x)
+    found = _unique("unique_inverse", x) if size is None else _sized(x, size, fill_value)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def unique_values(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None, stream: StreamOrDevice = None
+) -> array:
     """The distinct elements in ascending order; see `unique_all`.
 
     >>> import smelt
@@ -260,6 +279,8 @@ def unique_values(x: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """
     check_stream(stream)
     x = as_array(x)
+    if size is not None:
+        return _sized(x, size, fill_value).values
     if not x.dtype.is_integer:  # equal ones may have other signs, or payloads
         return _unique("unique_values", x).values
     ordered = sorted_along(_sortable("unique_values", x), 0)
@@ -313,22 +334,45 @@ def _flat(*given: ArrayLike) -> list[array]:
 
 
 def _distinct(name: str, x: array, unique_already: bool) -> array:
-    host_values(name, x, "write it with smelt.isin and smelt.where")
+    host_values(name, x, "give size=, or write it with smelt.isin and smelt.where")
     return x if unique_already or not x.size else _unique(name, x).values
 
 
-def union1d(ar1: ArrayLike, ar2: ArrayLike, /, *, size: int | None = None, stream: StreamOrDevice = None) -> array:
+def _first_of_each(x: array) -> tuple[array, array]:
+    """The elements in order, and which of them differ from the one before: each NaN does."""
+    order, new = _groups(x, False)
+    return x[order], new
+
+
+def _chosen(x: array, mask: array, size: int, fill_value: ArrayLike | None) -> array:
+    """The elements where the mask holds, `size` of them; filled up with the first one, or 0, if nothing is given."""
+    if fill_value is None:
+        first = extract(mask, x, size=1, fill_value=0)
+        fill_value = first[0]
+    return extract(mask, x, size=size, fill_value=fill_value)
+
+
+def union1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
     """The sorted distinct elements of both; see `unique` for `size`, without which this evaluates them.
 
     Args:
         ar1, ar2: arrays of any shape, flattened.
+        fill_value: fills up; by default the least element.
 
     >>> import smelt
     >>> smelt.union1d(smelt.array([3, 1]), smelt.array([2, 3]))
     array([1, 2, 3], dtype=int32)
     """
     check_stream(stream)
-    found = unique(concatenate(_flat(ar1, ar2)), size)
+    found = unique(concatenate(_flat(ar1, ar2)), size, fill_value=fill_value)
     assert isinstance(found, array)
     return found
 
@@ -341,47 +385,77 @@ def intersect1d(
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
     stream: StreamOrDevice = None,
 ) -> array | tuple[array, array, array]:
-    """The sorted distinct elements that both have. This evaluates them.
+    """The sorted distinct elements that both have. Without `size` this evaluates them.
 
     Args:
         ar1, ar2: arrays of any shape, flattened.
         assume_unique: promises that neither has an element twice.
         return_indices: also where each stands first in the flattened arrays, int32.
+        size: the number of elements of the result: further ones are left out, missing ones are filled up.
+        fill_value: fills up; by default the least element of the result, and 0 if there is none. Indices are filled up
+            with the sizes of the arrays.
 
     Raises:
-        TraceError: inside `smelt.compile` or `smelt.vmap`.
+        TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.intersect1d(smelt.array([3, 1, 3]), smelt.array([2, 3]))
     array([3], dtype=int32)
+    >>> smelt.intersect1d(smelt.array([3, 1, 3]), smelt.array([2, 3]), size=2, fill_value=-1)
+    array([ 3, -1], dtype=int32)
     """
     check_stream(stream)
     x, y = _flat(ar1, ar2)
-    found = _distinct("intersect1d", x, False)
-    found = found[isin(found, _distinct("intersect1d", y, assume_unique))]
+    if size is None:
+        found = _distinct("intersect1d", x, False)
+        found = found[isin(found, _distinct("intersect1d", y, assume_unique))]
+        there = None
+    else:
+        count = integer("intersect1d", "size", size, 0)
+        ordered, new = _first_of_each(x)
+        common = logical_and(new, isin(ordered, y))
+        found = _chosen(ordered, common, count, fill_value)
+        there = arange(count) < common.sum()
     if not return_indices:
         return found
     places = []
     for side in (x, y):
-        order = argsort(side) if side.size else zeros((0,), dtypes.int32)
-        ordered = take(side, order)
-        places.append(convert(take(order, convert(searchsorted(ordered, found), dtypes.int32)), dtypes.int32))
+        if not side.size:  # nothing is common
+            places.append(zeros((found.size,), dtypes.int32))
+            continue
+        order = argsort(side)
+        place = convert(searchsorted(take(side, order), found), dtypes.int32)
+        if there is not None:
+            place = where(there, place, 0)
+        place = convert(take(order, place), dtypes.int32)
+        places.append(place if there is None else where(there, place, side.size))
     return found, places[0], places[1]
 
 
 @flags_checked
 def setdiff1d(
-    ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    /,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
 ) -> array:
-    """The distinct elements of ar1 that ar2 does not have, sorted. This evaluates them.
+    """The distinct elements of ar1 that ar2 does not have, sorted. Without `size` this evaluates them.
 
     Args:
         assume_unique: promises that neither has an element twice; then they stay in the order of ar1.
+        size: the number of elements of the result: further ones are left out, missing ones are filled up.
+        fill_value: fills up; by default 0.
 
     Raises:
-        TraceError: inside `smelt.compile` or `smelt.vmap`.
+        TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.setdiff1d(smelt.array([3, 1, 2]), smelt.array([2]))
@@ -389,27 +463,52 @@ def setdiff1d(
     """
     check_stream(stream)
     x, y = _flat(ar1, ar2)
+    if size is not None:
+        mask = isin(x, y, invert=True)
+        if not assume_unique:
+            x, new = _first_of_each(x)
+            mask = logical_and(new, isin(x, y, invert=True))
+        return extract(mask, x, size=size, fill_value=0 if fill_value is None else fill_value)
     found = _distinct("setdiff1d", x, assume_unique)
     return found[isin(found, y, invert=True)]
 
 
 @flags_checked
-def setxor1d(ar1: ArrayLike, ar2: ArrayLike, /, assume_unique: bool = False, *, stream: StreamOrDevice = None) -> array:
-    """The sorted distinct elements that only one of both has. This evaluates them.
+def setxor1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    /,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    stream: StreamOrDevice = None,
+) -> array:
+    """The sorted distinct elements that only one of both has. Without `size` this evaluates them.
 
     Args:
         ar1, ar2: arrays of any shape, flattened.
         assume_unique: promises that neither has an element twice.
+        size: the number of elements of the result: further ones are left out, missing ones are filled up.
+        fill_value: fills up; by default the least element of the result, and 0 if there is none.
 
     Raises:
-        TraceError: inside `smelt.compile` or `smelt.vmap`.
+        TraceError: no `size` inside `smelt.compile` or `smelt.vmap`.
 
     >>> import smelt
     >>> smelt.setxor1d(smelt.array([3, 1]), smelt.array([2, 3]))
     array([1, 2], dtype=int32)
     """
     check_stream(stream)
-    x, y = (_distinct("setxor1d", side, assume_unique) for side in _flat(ar1, ar2))
+    sides = _flat(ar1, ar2)
+    if size is not None:
+        count = integer("setxor1d", "size", size, 0)
+        x, y = sides
+        both = concatenate([x, y])
+        alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)])
+        order, new = _groups(both, False)
+        return _chosen(both[order], logical_and(new, alone[order]), count, fill_value)
+    x, y = (_distinct("setxor1d", side, assume_unique) for side in sides)
     return in_order(concatenate([x[isin(x, y, invert=True)], y[isin(y, x, invert=True)]]))
 
 

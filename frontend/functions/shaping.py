@@ -353,7 +353,7 @@ def broadcast_shapes(*shapes: Axes) -> tuple[int, ...]:
     """The shape that all of these broadcast to.
 
     Raises:
-        AttributeValueError: no shape is given. ShapeError: they do not broadcast.
+        AttributeValueError: no shape is given. ShapeError: they do not broadcast, or an extent is negative.
 
     >>> import smelt
     >>> smelt.broadcast_shapes((3, 1), (4,))
@@ -361,7 +361,7 @@ def broadcast_shapes(*shapes: Axes) -> tuple[int, ...]:
     """
     if not shapes:
         raise AttributeValueError(at_user_line("smelt.broadcast_shapes: needs at least one shape"))
-    return arrays.broadcast_shapes("broadcast_shapes", *[shape_tuple("broadcast_shapes", s) for s in shapes])
+    return arrays.broadcast_shapes("broadcast_shapes", *[checked_shape("broadcast_shapes", s) for s in shapes])
 
 
 @remembered

@@ -99,14 +99,14 @@ def log_gamma(z: array) -> array:
     far = z >= start
     end = z == math.inf  # with an infinite derivative, too: log x
     x = where(logical_and(far, logical_not(end)), z, start)
-    near, factor, below = _near(where(far, 2.0, z), start)
+    near, factor, below = gamma_parts(where(far, 2.0, z), start)
     logarithm = log(where(far, x, factor))  # one for both: they take longest
-    stirling = (x - 0.5) * (logarithm - 1) + (HALF_LOG_TAU - 0.5) + _remainder(x, start)
+    stirling = (x - 0.5) * (logarithm - 1) + (HALF_LOG_TAU - 0.5) + stirling_series(x, start)
     near = near + where(below, -logarithm, logarithm)
     return where(end, where(end, z, 1.0) * math.inf, where(far, stirling, near))
 
 
-def _near(z: array, start: float) -> tuple[array, array, array]:
+def gamma_parts(z: array, start: float) -> tuple[array, array, array]:
     """log Γ(z) of 0 ≤ z < start as a summand, and a factor of Γ(z), or where the last says so of its inverse."""
     steps = floor(z - 1.5)  # down to 1.5 … 2.5, by Γ(z + 1) = z·Γ(z)
     product = z * 0.0 + 1
@@ -119,7 +119,7 @@ def _near(z: array, start: float) -> tuple[array, array, array]:
     return (m + 1) * m * polynomial(LGAMMA, m + m), factor, below
 
 
-def _remainder(x: array, start: float = FAR) -> array:
+def stirling_series(x: array, start: float = FAR) -> array:
     """What Stirling's formula leaves of log Γ(x), of x ≥ start."""
     inverse = 1 / x
     square = inverse * inverse
@@ -130,10 +130,10 @@ def stirling_remainder(z: array) -> array:
     """log Γ(z) - ((z - 1/2)·log z - z + log √2π), of z > 0."""
     far = z >= FAR
     x = where(far, 2.0, z)
-    found, factor, below = _near(x, FAR)
+    found, factor, below = gamma_parts(x, FAR)
     found = found + where(below, -log(factor), log(factor))
     near = found - ((x - 0.5) * log(x) - x + HALF_LOG_TAU)
-    return where(far, _remainder(where(far, z, FAR)), near)
+    return where(far, stirling_series(where(far, z, FAR)), near)
 
 
 def log1p_less(x: array, more: array | None = None) -> array:

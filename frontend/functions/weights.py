@@ -49,3 +49,17 @@ def not_negative(name: str, **places: int | None) -> Callable[[tuple, dict[str, 
                 raise AttributeValueError(at_user_line(message))
 
     return check
+
+
+def quantiles_checked(name: str, most: float) -> Callable[[tuple, dict[str, Any]], None]:
+    """The check of a function of an array, of parts q up to `most`, and of weights."""
+    weights = not_negative(name, weights=None)
+
+    def check(args: tuple, named: dict[str, Any]) -> None:
+        weights(args, named)
+        q = args[1] if len(args) > 1 else named.get("q")
+        host = known_elements(q) if isinstance(q, array) and not q.dtype.is_complex else None
+        if host is not None and host.size and not (host.min() >= 0 and host.max() <= most):
+            raise AttributeValueError(at_user_line(f"smelt.{name}: q must lie within 0 and {most:g}, is {shown(q)}"))
+
+    return check

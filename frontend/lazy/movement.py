@@ -63,11 +63,17 @@ def counting(most: int) -> DType:
     return dtypes.int32 if most < 2**31 else dtypes.int64
 
 
+#: What can be iterated over, but is no list of ints: characters, bytes, keys, elements in no order.
+_NO_LISTS = (str, bytes, bytearray, memoryview, dict, set, frozenset)
+
+
 def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple[int, ...]:
     """A shape, or `what` else is given as an int or a sequence of ints."""
     if isinstance(shape, (tuple, list, range)) and _is_long(shape):
         raise ShapeError(at_user_line(f"smelt.{name}: {what} of {MOST_ENTRIES:,} ints at most, got {shown(shape)}"))
     try:
+        if isinstance(shape, _NO_LISTS):
+            raise TypeError
         return tuple([index(d) for d in ((shape,) if _is_one(shape) else entries(shape))])
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None

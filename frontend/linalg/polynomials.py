@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, overload
 
 import numpy as np
@@ -138,6 +139,8 @@ def polyfit(
     dtype = dtypes.to_float(dtypes.promote(at.dtype, to.dtype))
     dtype = dtypes.float32 if dtype.size == 2 else dtype
     scaled = _is_scaled(cov, full, at.shape[0] - count)
+    if rcond is not None and math.isnan(number("polyfit", "rcond", rcond)):
+        raise AttributeValueError(at_user_line("smelt.polyfit: rcond must be a number, is NaN"))
     tolerance = at.shape[0] * float(finfo(dtype.real).eps) if rcond is None else number("polyfit", "rcond", rcond)
     left, right = vander(convert(at, dtype), count), convert(to, dtype)
     if weights is not None:

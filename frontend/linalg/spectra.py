@@ -8,7 +8,7 @@ from typing import Literal, overload
 import numpy as np
 
 from smelt.ir import dtypes
-from smelt.ir.errors import DTypeError, ShapeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, ShapeError, at_user_line
 from smelt.ir.library import Library
 from smelt.ir.op import of_kind
 from smelt.ir.op import registry as ops
@@ -249,7 +249,10 @@ def _tolerances(name: str, x: array, given: ArrayLike) -> array:
 def _tolerance(name: str, what: str, x: array, given: ArrayLike | None) -> float:
     """Up to which part of the largest singular value the others count as zero."""
     if given is not None:
-        return float(number(f"linalg.{name}", what, given))
+        found = float(number(f"linalg.{name}", what, given))
+        if found != found:
+            raise AttributeValueError(at_user_line(f"smelt.linalg.{name}: {what} must be a number, is NaN"))
+        return found
     dtype = x.dtype.real if x.dtype.is_inexact else dtypes.float32
     return max(x.shape[-2:], default=0) * float(finfo(dtype).eps)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from smelt.ir import dtypes
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flag
@@ -9,10 +11,12 @@ from smelt.ir.keywords import explain_keywords
 from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import add
-from ..functions.complex_numbers import conjugate
-from ..functions.diagonals import tril, triu
+from ..functions.complex_numbers import conjugate, real
+from ..functions.creation import eye
+from ..functions.diagonals import diagonal, tril, triu
 from ..functions.index_functions import take_along_axis
 from ..functions.linear import matmul
+from ..functions.logic import where
 from ..functions.reductions import widened
 from ..functions.shaping import matrix_transpose
 from ..functions.sorting import argsort
@@ -33,7 +37,7 @@ from ..lazy.core import remembered
 from ..lazy.movement import to_shape
 from ..lazy.operands import as_floating
 from ..lazy.streams import check_stream
-from .factors import adjoint, unit
+from .factors import adjoint, cholesky, unit
 from .named import SlogdetResult
 
 __all__ = [
@@ -58,27 +62,77 @@ def as_given(found: array, vector: bool) -> array:
 
 
 @remembered
-def solve(a: ArrayLike, b: ArrayLike, *, stream: StreamOrDevice = None) -> array:
+def solve(a: ArrayLike, b: ArrayLike, *, assume_a: str = "general", stream: StreamOrDevice = None) -> array:
     """x with a·x = b, for square matrices `a`.
 
     Args:
         a: shape (…, n, n), float32, float64 or complex.
         b: shape (…, n, k), whose batch axes are broadcast with those of `a`; or (n,), one right-hand side.
+        assume_a: what `a` is known to be, under SciPy's names: "general" or "gen", "symmetric" or "sym", "hermitian" or
+            "her", "positive definite" or "pos", "upper triangular", "lower triangular", "diagonal". What then stands
+            below the diagonal (above, if lower triangular) is not looked at. Positive definite matrices are solved by
+            Cholesky's factors.
 
     Returns:
         x, with the batch axes of both, in their common dtype.
 
     Raises:
-        ShapeError: shapes that do not fit. DTypeError: another dtype. When it is evaluated, LibraryError (also a
-        `numpy.linalg.LinAlgError`): a matrix is singular.
+        ShapeError: shapes that do not fit. DTypeError: another dtype. AttributeValueError: another `assume_a`. When it
+        is evaluated, LibraryError (also a `numpy.linalg.LinAlgError`): a matrix is singular, or not positive definite.
 
     >>> import smelt
     >>> smelt.linalg.solve(smelt.array([[2.0, 1.0], [1.0, 3.0]]), smelt.array([3.0, 4.0]))
     array([1, 1], dtype=float32)
     """
     check_stream(stream)
+    kind = word("linalg.solve", "assume_a", assume_a, *_KINDS)
     x, y, vector = right_hand_sides("linalg.solve", a, b)
-    return as_given(emit(ops["solve"], (x, y)), vector)
+    ops["solve"].infer_checked([x.aval, y.aval], {})
+    return as_given(_KINDS[kind](x, y), vector)
+
+
+def _solve_mirrored(x: array, y: array, conjugated: bool) -> array:
+    return emit(ops["solve"], (_mirrored(x, conjugated), y))
+
+
+def _mirrored(x: array, conjugated: bool) -> array:
+    """Symmetric or Hermitian matrices, of their upper triangle."""
+    upper = triu(x, 1)
+    lower = matrix_transpose(conjugate(upper) if conjugated else upper)
+    middle = diagonal(x, 0, -2, -1)
+    if conjugated:
+        middle = convert(real(middle), x.dtype)
+    return add(add(upper, lower), _times_unit(middle))
+
+
+def _times_unit(x: array) -> array:
+    """Diagonal matrices."""
+    n = x.shape[-1]
+    return where(eye(n, dtype=dtypes.bool_), to_shape(x, (*x.shape, 1)), 0)
+
+
+def _solve_positive(x: array, y: array) -> array:
+    factor = cholesky(_mirrored(x, x.dtype.is_complex))
+    return cho_solve((factor, True), y)
+
+
+def _solve_diagonal(x: array, y: array) -> array:
+    return emit(ops["solve_triangular"], (_times_unit(diagonal(x, 0, -2, -1)), y), {"upper": False})
+
+
+#: How systems are solved, by SciPy's names for what is known of their matrices.
+_KINDS: dict[str, Callable[[array, array], array]] = {
+    "general": lambda x, y: emit(ops["solve"], (x, y)),
+    "symmetric": lambda x, y: _solve_mirrored(x, y, False),
+    "hermitian": lambda x, y: _solve_mirrored(x, y, x.dtype.is_complex),
+    "positive definite": _solve_positive,
+    "upper triangular": lambda x, y: emit(ops["solve_triangular"], (x, y), {"upper": True}),
+    "lower triangular": lambda x, y: emit(ops["solve_triangular"], (x, y), {"upper": False}),
+    "diagonal": _solve_diagonal,
+}
+_KINDS |= {short: _KINDS[long] for short, long in (
+    ("gen", "general"), ("sym", "symmetric"), ("her", "hermitian"), ("pos", "positive definite"),
+)}  # fmt: skip
 
 
 @remembered
