@@ -294,7 +294,7 @@ def check_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
 
 
 def seed_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
-    """`check_like` of a tangent or cotangent that a caller gave: those of integers are ignored, whatever their dtype."""
+    """`check_like` of a tangent or cotangent that a caller gave: of integers it is ignored, whatever its dtype."""
     if not aval.dtype.is_inexact and isinstance(x, array) and x.shape == aval.shape and x.dtype != aval.dtype:
         return filled(aval.shape, 0, aval.dtype)
     return check_like(what, kind, x, aval, path)
