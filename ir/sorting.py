@@ -141,7 +141,7 @@ def _is_short(rows: np.ndarray, most: int) -> bool:
 def _by_network(rows: np.ndarray) -> np.ndarray:
     """Sorted short rows; of zeros that differ any may come first, and NaN are one."""
     count, n = rows.shape
-    columns = [*np.ascontiguousarray(rows.T)]
+    columns = [*np.array(rows.T, order="C")]  # of our own: rows that lie as columns are the operand's memory
     # A minimum with NaN is NaN: others stand in their place, and they go where the largest are.
     unordered = np.isnan(columns) if rows.dtype.kind == "f" else None
     if unordered is not None and unordered.any():

@@ -271,7 +271,7 @@ class Variables(tree.ArrayTree):
                 raise TreeError(at_user_line(f"{self.what}: each {kind} has the tree of its primal; {different}"))
             for x, t, path in zip(tree.flatten(value)[0], tree.flatten_like(value, given), tree.paths(value, name)):
                 if isinstance(x, array):
-                    found.append(check_like(self.what, kind, t, x.aval, path))
+                    found.append(seed_like(self.what, kind, t, x.aval, path))
         return found
 
 
@@ -287,10 +287,17 @@ def check_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
     if not isinstance(x, array):
         raise TreeError(at_user_line(f"{what}: the {kind} of {path} must be an array {aval}, found {article(x)}"))
     if x.aval != aval:
-        rule = "shape and dtype" if aval.dtype.is_inexact else "shape and dtype (it is ignored)"
         kinds: Any = ShapeError if x.shape != aval.shape else DTypeError
-        raise kinds(at_user_line(f"{what}: the {kind} of {path} is {x.aval}, but {path} is {aval}; same {rule} needed"))
+        message = f"{what}: the {kind} of {path} is {x.aval}, but {path} is {aval}; same shape and dtype needed"
+        raise kinds(at_user_line(message))
     return x
+
+
+def seed_like(what: str, kind: str, x: Any, aval: Aval, path: str) -> array:
+    """`check_like` of a tangent or cotangent that a caller gave: of integers it is ignored, whatever its dtype."""
+    if not aval.dtype.is_inexact and isinstance(x, array) and x.shape == aval.shape and x.dtype != aval.dtype:
+        return filled(aval.shape, 0, aval.dtype)
+    return check_like(what, kind, x, aval, path)
 
 
 class Recorded:
@@ -375,7 +382,7 @@ class Recorded:
             return given
         paths = self.paths
         return [
-            check_like(self.what, "cotangent", ct, x.aval, paths[i]) for ct, x, i in zip(given, self.outs, self.places)
+            seed_like(self.what, "cotangent", ct, x.aval, paths[i]) for ct, x, i in zip(given, self.outs, self.places)
         ]
 
     def vjp(self, cotangents: Sequence[array]) -> list[array]:

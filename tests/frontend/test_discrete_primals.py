@@ -59,6 +59,22 @@ def test_functions_of_integers_alone():
     assert shown(pull([smelt.array([1.0, 1.0])])) == [([0, 0], "int32")]
 
 
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.int64, smelt.bool_, smelt.complex64], ids=str)
+def test_what_is_ignored_may_have_any_dtype(dtype):
+    """Cotangents of results that are integers, tangents of integers among the primals."""
+    either = smelt.ones(3, dtype)
+    _, found = smelt.vjp(lambda a, b: a & b, [AT, AT], [either])
+    assert shown(found) == 2 * [([0, 0, 0], "int32")]
+    _, pull = smelt.vjp(lambda x, at: (chosen(x, at), at + 1), [X, AT])
+    assert shown(pull([CT, either])) == GRADIENTS
+    _, found = smelt.jvp(chosen, [X, AT], [X, either])
+    assert shown(found) == [([4.0, 2.0, 4.0], "float32")]
+    _, linear = smelt.linearize(chosen, X, AT)
+    assert shown([linear(X, either)]) == [([4.0, 2.0, 4.0], "float32")]
+    with pytest.raises(ShapeError, match="cotangent of result"):
+        smelt.vjp(lambda a: a + 1, [AT], [smelt.ones(2, dtype)])
+
+
 def test_they_nest():
     mapped = smelt.vmap(lambda x, at: smelt.vjp(chosen, [x, at], [CT])[1])
     found = mapped(smelt.stack([X, 2 * X]), smelt.stack([AT, 1 - AT]))

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import smelt
 from smelt.ir import dtypes, sorting
 from smelt.ir import op as op_module
 from smelt.ir.errors import AttributeValueError, DTypeError
@@ -255,3 +256,31 @@ def test_small_arrays(shape: tuple[int, ...], axis: int, dtype: str) -> None:
     if dtype.startswith("float"):
         signs = np.signbit(np.take_along_axis(x, order, axis))
         np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), signs & ~np.isnan(found))
+
+
+def _arrangements(x: np.ndarray) -> dict[str, np.ndarray]:
+    """The same rows, of a memory in which they lie otherwise."""
+    columns = np.array(x.T, order="C")
+    backwards, twice = columns[:, ::-1].copy(), np.repeat(columns, 2, 1)
+    return {"rows": x, "columns": columns.T, "reversed": backwards[:, ::-1].T, "strided": twice[:, ::2].T}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64"])
+def test_what_is_sorted_keeps_its_values(dtype, rng):
+    """However it lies in memory, short rows of networks, those that are counted, and those of digits."""
+    for n in (2, 6, sorting.NETWORK, sorting.NETWORK + 1, 70, 600):
+        rows = (rng.standard_normal((2 * sorting.FEWEST // min(n, 40) + sorting.FEWEST, n)) * 50).astype(dtype)
+        for name, x in _arrangements(rows).items():
+            assert sorting.sorted_along(x, 1).tobytes() == np.sort(rows, 1, "stable").tobytes(), (n, name)
+            np.testing.assert_array_equal(x, rows, err_msg=f"{n} {name}")
+            np.testing.assert_array_equal(sorting.order_along(x, 1), np.argsort(rows, 1, "stable"))
+            np.testing.assert_array_equal(x, rows, err_msg=f"{n} {name}")
+
+
+def test_sorted_along_a_moved_axis():
+    """Lazily, its operand is the memory of another array."""
+    x = np.random.default_rng(0).random((10, 11, 130))
+    a = smelt.array(x)
+    for f in (smelt.sort, smelt.argsort, lambda v, axis: smelt.partition(v, 3, axis)):
+        smelt.eval(f(smelt.moveaxis(a, 0, -1), axis=-1))
+        np.testing.assert_array_equal(np.array(a), x.astype(np.float32))
