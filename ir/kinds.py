@@ -51,6 +51,38 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def slope_in_float32(rule: Callable[P, Tangents]) -> Callable[P, Tangents]:
+    """The `jvp` rule of an elementwise op of one operand, in float32 where that is of half precision.
+
+    The result, which `rule` may read, is computed again: near the ends of ``tanh``, say, nothing is left of the slope
+    in one that has been rounded to 8 bits.
+    """
+
+    @functools.wraps(rule)
+    def wide(self: Op, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
+        (x,), (t,), run = primals, tangents, functools.partial(rule, self)  # type: ignore[arg-type]
+        if t is None or not (x.dtype.is_float and x.dtype.size == 2):
+            return run(b, primals, tangents, results)
+        x, t = b.convert(x, dtype=dtypes.float32), b.convert(t, dtype=dtypes.float32)
+        found = only(run(b, [x], [t], _Later(b, self, x)))
+        return [b.convert(found, dtype=results[0].dtype)]
+
+    return wide  # type: ignore[return-value]
+
+
+class _Later(Sequence["Value"]):
+    """The result of an op of one operand, emitted where a rule reads it."""
+
+    def __init__(self, b: Builder, op: Op, x: Value):
+        self.emit = functools.cache(lambda: b.emit(op, [x], {}))
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.emit()[index]
+
+
 class Fusible(Op):
     """An op whose result elements can be computed one at a time."""
 
