@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.lazy.arrays import emit_elementwise
 from smelt.ir import dtypes
 from smelt.ir.op import registry
+from smelt.lazy.arrays import emit_elementwise
 from smelt.nn import losses
 from smelt.nn.layers import activation_functions
 
