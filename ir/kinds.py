@@ -49,9 +49,10 @@ Fetch = Callable[[int, Coordinates], "Scalar"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
-def slope_in_float32(rule: Callable[P, Tangents]) -> Callable[P, Tangents]:
+def slope_in_float32(rule: Rule) -> Rule:
     """The `jvp` rule of an elementwise op of one operand, in float32 where that is of half precision.
 
     The result, which `rule` may read, is computed again: near the ends of ``tanh``, say, nothing is left of the slope
@@ -60,11 +61,11 @@ def slope_in_float32(rule: Callable[P, Tangents]) -> Callable[P, Tangents]:
 
     @functools.wraps(rule)
     def wide(self: Op, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        (x,), (t,), run = primals, tangents, functools.partial(rule, self)  # type: ignore[arg-type]
+        (x,), (t,) = primals, tangents
         if t is None or not (x.dtype.is_float and x.dtype.size == 2):
-            return run(b, primals, tangents, results)
+            return rule(self, b, primals, tangents, results)  # type: ignore[no-any-return]
         x, t = b.convert(x, dtype=dtypes.float32), b.convert(t, dtype=dtypes.float32)
-        found = only(run(b, [x], [t], _Later(b, self, x)))
+        found = only(rule(self, b, [x], [t], _Later(b, self, x)))
         return [b.convert(found, dtype=results[0].dtype)]
 
     return wide  # type: ignore[return-value]
