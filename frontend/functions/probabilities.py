@@ -259,7 +259,11 @@ def _rel_entr(x: array, y: array) -> array:
     ratio = a / b
     # the quotient may overflow or vanish where the logarithms are fine
     usual = logical_and(ratio > 1e-30, ratio < 1e30)
-    found = a * where(usual, log(where(usual, ratio, 1.0)), log(a) - log(b))
+    c, d = where(usual, a, 1.0), where(usual, b, 1.0)
+    # nearly equal ones have a quotient of few digits beside 1
+    near = logical_and(c > 0.5 * d, c < 2.0 * d)
+    logarithm = where(near, log1p(where(near, (c - d) / d, 0.0)), log(c / d))
+    found = a * where(usual, logarithm, log(a) - log(b))
     elsewhere = where(logical_and(x == 0, y >= 0), 0.0, math.inf)
     return where(logical_or(isnan(x), isnan(y)), math.nan, where(inside, found, elsewhere))
 

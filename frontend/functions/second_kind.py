@@ -34,8 +34,10 @@ from .special_coefficients import (
     Y0_SMALL,
     Y1_SMALL,
 )  # fmt: skip
-from .special_parts import chebyshev, computed
+from .special_parts import chebyshev, computed, epsilon, overflowing
 from .transcendental import exp, log, log1p
+
+EI_ENDS = 93.2471907545, 716.3554905424  #: beyond which Ei is infinite in float32 and float64
 
 __all__ = ["exp1", "expi", "k0", "k0e", "k1", "k1e", "y0", "y1"]
 
@@ -198,14 +200,16 @@ def _expi(x: array) -> array:
     close = absolute(apart) < 0.2
     logarithm = where(close, log1p(where(close, apart, 0) / root), log(where(close, 1.0, near) / root))
     small = logarithm + apart * chebyshev(EI_SMALL, near * (2 / 3) - 1)
-    z = where(low, 3.0, where(isinf(x), 3.0, x))
+    over = x > EI_ENDS[epsilon(x.dtype) < 1e-10]
+    z = where(low, 3.0, where(over, 3.0, x))
     first = chebyshev(EI_MIDDLE, (where(middle, z, 8.0) - 5.5) * 0.4)
     u = 1 / where(middle, 8.0, z)
     second = chebyshev(EI_LARGE, (where(high, u, 0.125) - 0.0875) * (1 / 0.0375))
     third = chebyshev(EI_FAR, where(high, 0.05, u) * 40 - 1)
     half = exp(z * 0.5)
-    large = half * (where(middle, first, where(high, second, third)) / z) * half
-    positive = where(low, small, where(isinf(x), math.inf, large))
+    # A cotangent of the factor in the middle is the slope, which is finite where the result is.
+    large = half * (where(middle, first, where(high, second, third)) * (half / z))
+    positive = where(low, small, where(over, overflowing(where(over, x, 0.0)), large))
     below = x < 0
     negative = -positive_exp1(where(below, -x, 1.0))
     return where(x == 0, -math.inf, where(below, negative, where(x == x, positive, math.nan)))

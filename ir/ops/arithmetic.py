@@ -13,7 +13,7 @@ from ..dtypes import DType
 from ..errors import AttributeValueError
 from ..host_loops import loops
 from ..host_memory import contiguous, empty
-from ..kinds import Elementwise, silent
+from ..kinds import Elementwise, silent, slope_in_float32
 from ..op import Avals, Cotangents, Flags, HostCall, Int, NotDifferentiable, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
@@ -433,6 +433,7 @@ class Sqrt(Elementwise, name="sqrt"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return np.sqrt(x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         return [only(tangents) * 0.5 / results[0]]
 
@@ -457,6 +458,7 @@ class Rsqrt(Elementwise, name="rsqrt"):
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
         return HostCall(_rsqrt, (np.ones((), result.dtype.numpy),))
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         return [only(tangents) * (results[0] / primals[0]) * -0.5]
 

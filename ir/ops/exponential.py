@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes, elementary
 from ..aval import Aval
 from ..halves import in_float32
-from ..kinds import Elementwise, silent
+from ..kinds import Elementwise, silent, slope_in_float32
 from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
@@ -92,9 +92,10 @@ class Expm1(Elementwise, name="expm1"):
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
         return None if result.dtype.is_complex else super().host_call(operands, result)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
-        t, (y,) = only(tangents), results
-        return [t * (y + 1)]
+        (x,), t = primals, only(tangents)
+        return [t * b.exp(x)]  # of the result nothing is left beside -1
 
     def lower(self, k: ScalarBuilder, x: Scalar) -> Scalar:
         return elementary.complex_expm1(k, x) if x.dtype.kind == "c" else elementary.expm1(k, x)
@@ -142,6 +143,7 @@ class Log2(Elementwise, name="log2"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log2, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / (x * math.log(2))]
@@ -167,6 +169,7 @@ class Log10(Elementwise, name="log10"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.log10, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / (x * math.log(10))]
@@ -196,6 +199,7 @@ class Log1p(Elementwise, name="log1p"):
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
         return None if operands[0].dtype.is_complex else super().host_call(operands, result)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / (x + 1)]

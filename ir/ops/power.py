@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes, elementary
 from ..halves import in_float32
-from ..kinds import Elementwise, silent
+from ..kinds import Elementwise, silent, slope_in_float32
 from ..op import Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
@@ -105,6 +105,7 @@ class Cbrt(Elementwise, name="cbrt"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.cbrt, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (y,), third = results, 1 / 3
         return [only(tangents) * third / (y * y)]

@@ -11,7 +11,7 @@ from .. import dtypes, elementary
 from ..aval import Aval
 from ..error_functions import erf_array, erfc_array, erfinv_array, sigmoid_array
 from ..halves import in_float32
-from ..kinds import Elementwise, silent
+from ..kinds import Elementwise, silent, slope_in_float32
 from ..op import Avals, HostCall, Operand, Tangents, Values, only
 from ..scalar import Scalar, ScalarBuilder
 
@@ -88,6 +88,7 @@ class Tan(Elementwise, name="tan"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tan, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
         return [t * (y * y + 1)]
@@ -121,6 +122,7 @@ class Arcsin(Elementwise, name="arcsin"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsin, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / b.sqrt(_one_less_square(b, x))]
@@ -147,6 +149,7 @@ class Arccos(Elementwise, name="arccos"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccos, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [-(t / b.sqrt(_one_less_square(b, x)))]
@@ -172,6 +175,7 @@ class Arctan(Elementwise, name="arctan"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctan, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / (x * x + 1)]
@@ -244,6 +248,7 @@ class Tanh(Elementwise, name="tanh"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.tanh, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
         return [t * (1 - y * y)]
@@ -272,6 +277,7 @@ class Arcsinh(Elementwise, name="arcsinh"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arcsinh, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / b.sqrt(x * x + 1)]
@@ -299,6 +305,7 @@ class Arccosh(Elementwise, name="arccosh"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arccosh, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / (b.sqrt(x - 1) * b.sqrt(x + 1))]
@@ -326,6 +333,7 @@ class Arctanh(Elementwise, name="arctanh"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(np.arctanh, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t / _one_less_square(b, x)]
@@ -350,6 +358,7 @@ class Erf(Elementwise, name="erf"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erf_array, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t * b.exp(-(x * x)) * _TWO_OVER_SQRT_PI]
@@ -374,6 +383,7 @@ class Erfc(Elementwise, name="erfc"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfc_array, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         (x,), t = primals, only(tangents)
         return [t * b.exp(-(x * x)) * -_TWO_OVER_SQRT_PI]
@@ -400,6 +410,7 @@ class Erfinv(Elementwise, name="erfinv"):
     def reference(self, x: np.ndarray) -> np.ndarray:
         return in_float32(erfinv_array, x)
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
         return [t * b.exp(y * y) * (1 / _TWO_OVER_SQRT_PI)]
@@ -426,6 +437,7 @@ class Sigmoid(Elementwise, name="sigmoid"):
     def host_call(self, operands: Avals, result: Aval) -> HostCall | None:
         return HostCall(sigmoid_array) if result.dtype.size > 2 else None
 
+    @slope_in_float32
     def jvp(self, b: Builder, primals: Values, tangents: Tangents, results: Values) -> Tangents:
         t, (y,) = only(tangents), results
         return [t * y * (1 - y)]

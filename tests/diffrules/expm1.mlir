@@ -8,12 +8,9 @@ func.func private @f(%arg0: tensor<3xf64>) -> tensor<3xf64> {
 }
 
 // CHECK-LABEL: func.func @forward(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.expm1"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%[[V0]], %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg1, %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V4]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.exp"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg1, %[[V0]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V1]] : tensor<3xf64>
 func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.jvp"(%f) {wrt = array<i64: 0>} : ((tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))
@@ -22,12 +19,9 @@ func.func @forward(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> 
 }
 
 // CHECK-LABEL: func.func @reverse(
-// CHECK-NEXT: %[[V0:.*]] = "smelt.expm1"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V1:.*]] = "smelt.constant"() {dtype = f64, value = 1 : i64} : () -> tensor<f64>
-// CHECK-NEXT: %[[V2:.*]] = "smelt.broadcast"(%[[V1]]) {shape = array<i64: 3>} : (tensor<f64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V3:.*]] = "smelt.add"(%[[V0]], %[[V2]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: %[[V4:.*]] = "smelt.mul"(%arg1, %[[V3]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
-// CHECK-NEXT: return %[[V4]] : tensor<3xf64>
+// CHECK-NEXT: %[[V0:.*]] = "smelt.exp"(%arg0) : (tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: %[[V1:.*]] = "smelt.mul"(%arg1, %[[V0]]) : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+// CHECK-NEXT: return %[[V1]] : tensor<3xf64>
 func.func @reverse(%arg0: tensor<3xf64>, %arg1: tensor<3xf64>) -> tensor<3xf64> {
   %f = constant @f : (tensor<3xf64>) -> tensor<3xf64>
   %0 = "smelt.vjp"(%f) {seeds = array<i64: 0>, wrt = array<i64: 0>} : ((tensor<3xf64>) -> tensor<3xf64>) -> ((tensor<3xf64>, tensor<3xf64>) -> (tensor<3xf64>, tensor<3xf64>))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -150,3 +151,38 @@ def test_running_sums_of_exponentials_beside_an_infinity() -> None:
         slope = smelt.grad(lambda x: smelt.logcumsumexp(x).sum())
         np.testing.assert_array_equal(np.asarray(slope(x)), want)
         np.testing.assert_array_equal(np.asarray(smelt.compile(slope)(x)), want)
+
+
+def _slope(function: Callable[..., Any], x: float, dtype: Any) -> float:
+    return float(smelt.grad(function)(smelt.array(x, dtype)))
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+@pytest.mark.parametrize("name", ["expm1", "elu", "celu"])
+def test_slopes_of_exponentials_far_below_zero(name: str, dtype: Any) -> None:
+    """Of a result of -1 nothing says how near it is."""
+    function = getattr(smelt, name, None) or getattr(smelt.nn, name)
+    for x in (-3.0, -20.0, -60.0):
+        assert _slope(function, x, dtype) == pytest.approx(math.exp(x), rel=4 * float(smelt.finfo(dtype).eps))
+
+
+def test_the_slope_of_ei_is_finite_where_ei_is() -> None:
+    for x in (80.0, 88.75, 89.8, 92.0):
+        assert _slope(smelt.expi, x, smelt.float32) == pytest.approx(math.exp(x) / x, rel=1e-5)
+    assert _slope(smelt.expi, 120.0, smelt.float32) == math.inf
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+def test_relative_entropy_of_nearly_equal_numbers(dtype: Any) -> None:
+    """x·log(x/y) by the difference, where the quotient has few digits beside 1, against mpmath; slopes are finite."""
+    rng, eps = np.random.default_rng(0), float(smelt.finfo(dtype).eps)
+    x = rng.uniform(0.01, 10, 200).astype(dtype.numpy)
+    y = (x * (1 + rng.choice([-1, 1], 200) * 10.0 ** rng.uniform(math.log10(eps), -0.1, 200))).astype(dtype.numpy)
+    found = np.array(smelt.rel_entr(smelt.array(x, dtype), smelt.array(y, dtype)))
+    with mp.workdps(40):
+        wanted = [mp.mpf(float(a)) * mp.log(mp.mpf(float(a)) / mp.mpf(float(b))) for a, b in zip(x, y)]
+        assert all(abs(f - w) <= 6 * eps * abs(w) for f, w in zip(map(float, found), wanted))
+    far = smelt.array([1e25, 1e-30], smelt.float32), smelt.array([1e-12, 1e8], smelt.float32)
+    slopes = smelt.grad(lambda x, y: smelt.rel_entr(x, y).sum(), argnums=(0, 1))(*far)
+    np.testing.assert_allclose(np.array(slopes[0]), [math.log(1e37) + 1, math.log(1e-38) + 1], rtol=1e-5)
+    np.testing.assert_allclose(np.array(slopes[1]), [-1e37, -1e-38], rtol=1e-5)

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.ir import dtypes
+from smelt.ir.op import registry
+from smelt.lazy.arrays import emit_elementwise
 from smelt.nn import losses
 from smelt.nn.layers import activation_functions
 
@@ -133,3 +136,36 @@ def test_a_product_has_one_name(dtype: Any) -> None:
     x = smelt.zeros((1, 2, 8, 4)).astype(dtype)
     text = smelt.make_ir(lambda x: _attention(x, x, x, 0.5))(x)
     assert ("wide_dot_general" in text) == (dtype in HALVES)
+
+
+#: Every seventh bit pattern, so that all binades are there.
+PATTERNS = np.arange(0, 1 << 16, 7, dtype=np.uint16)
+SLOPES = [
+    name
+    for name, op in registry.items()
+    if op.kind == "elementwise" and op.operand_names == ("x",) and not op.attrs and dtypes.float16 in op.accepts
+]
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_of_ops(name: str, dtype: Any) -> None:
+    """Of every op of one operand at all numbers: a slope is no function of a result that has been rounded."""
+    op = registry[name]
+
+    def total(x: smelt.array) -> smelt.array:
+        return emit_elementwise(op, x).astype(smelt.float64 if x.dtype is smelt.float64 else smelt.float32).sum()
+
+    if not op.result_dtype(dtype).is_inexact:
+        return
+    x = smelt.array(PATTERNS.view(dtype.numpy))
+    found = np.array(smelt.grad(total)(x).astype(smelt.float64))
+    wanted = np.array(smelt.grad(total)(x.astype(smelt.float64)))
+    info, size = ml_dtypes.finfo(dtype.name), np.abs(wanted)
+    unit = np.maximum(np.exp2(np.floor(np.log2(np.clip(size, 1e-300, 1e300)))), float(info.tiny)) * float(info.eps)
+    with np.errstate(invalid="ignore"):
+        # what float32 knows of the slope, and what its own range holds
+        is_close = (np.abs(found - wanted) <= unit + 1e-6) | ~(size < float(info.max) / 2)
+        tiny = np.abs(np.array(x.astype(smelt.float64))) < 1.2e-38
+    bad = ~(is_close | tiny)
+    assert not bad.any(), (np.array(x)[bad][:4], found[bad][:4], wanted[bad][:4])
