@@ -260,6 +260,8 @@ def searchsorted(
     if size >= 2**32:
         raise ShapeError(at_user_line(f"smelt.searchsorted: positions in {x.aval} do not fit uint32"))
     counts = counting(size)
+    if size * v.size <= COUNTED:
+        return convert(_passed(x, v, side, counts), dtypes.uint32)
     place = filled(shape, 0, counts)
     step = 1 << max(size.bit_length() - 1, 0)
     while size and step:  # place grows by a power of two wherever all elements passed belong before v
@@ -268,10 +270,25 @@ def searchsorted(
         index = emit_elementwise(ops["sub"], further, filled(shape, 1, counts))
         index = for_gather(index, size - 1)
         seen = to_shape(emit(ops["gather"], (x, index), {"axes": (0,), "slice_sizes": (1,)}), shape)
-        before = _precedes(seen, v) if side == "left" else emit_elementwise(ops["logical_not"], _precedes(v, seen))
-        place = select(emit_elementwise(ops["logical_and"], inside, before), further, place)
+        place = select(emit_elementwise(ops["logical_and"], inside, _is_before(seen, v, side)), further, place)
         step //= 2
     return convert(place, dtypes.uint32)
+
+
+#: So many comparisons take no longer than the ops of a binary search, which are more than a hundred.
+COUNTED = 1 << 16
+
+
+def _passed(x: array, v: array, side: str, counts: DType) -> array:
+    """How many elements of the vector x belong before each value."""
+    every = (*v.shape, x.size)
+    passed = _is_before(broadcast_to_shape(x, every), broadcast_to_shape(to_shape(v, (*v.shape, 1)), every), side)
+    return emit(ops["reduce_sum"], (convert(passed, counts),), {"axes": (v.ndim,)})
+
+
+def _is_before(x: array, y: array, side: str) -> array:
+    """Whether y is inserted behind x."""
+    return _precedes(x, y) if side == "left" else emit_elementwise(ops["logical_not"], _precedes(y, x))
 
 
 def _precedes(x: array, y: array) -> array:

@@ -15,7 +15,8 @@ import pytest
 import smelt
 from smelt.backends.metal.simulator import library
 from smelt.ir.settings import override
-from smelt.runtime import LruCache
+from smelt.lazy.execution import changing
+from smelt.runtime import Buffer, LruCache, default_device
 
 from ..architecture.sources import ROOMS, ROOT, python_files
 
@@ -223,6 +224,30 @@ def test_executables_of_lazy_graphs_are_bounded() -> None:
         for n in range(2, 12):
             assert (smelt.ones((n, 3)) * 3).sum().item() == 9 * n
         assert 1 <= len(executables) <= 8 and executables.nbytes <= 600_000
+
+
+def test_a_plan_that_its_cache_dropped_is_gone_although_it_ran_last() -> None:
+    """Its time until the next run of any plan is counted, and that may never come."""
+    ran: list[list[Buffer]] = []
+
+    class Plan:
+        nbytes = 0
+
+        def run(self, inputs: list[Buffer]) -> list[Buffer]:
+            ran.append(inputs)
+            return inputs
+
+    first, second = [changing.Timed(Plan(), default_device()) for _ in range(2)]  # type: ignore[arg-type]
+    first.run([])
+    spent = first.spent
+    second.run([])
+    assert first.spent > spent
+    last = weakref.ref(second)
+    del second
+    gc.collect()
+    assert last() is None
+    first.run([])
+    assert len(ran) == 3
 
 
 def test_libraries_of_the_simulator_are_bounded(tmp_path: Path) -> None:

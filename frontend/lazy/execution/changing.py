@@ -9,6 +9,7 @@ to what a program for its sizes takes to compile; and until another process has 
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -82,10 +83,10 @@ class Timed:
         spent: processor seconds of its runs, and a part of the time until the next run of any plan, which the device
             may have had to do with it. What it took to make it is not among them: most of that are kernels that serve
             other sizes.
-        latest: which of all was run last, and when.
+        latest: which of all was run last, while there is one, and when.
     """
 
-    latest: ClassVar[tuple[Timed, float] | None] = None
+    latest: ClassVar[tuple[weakref.ref[Timed], float] | None] = None
 
     def __init__(self, plan: DevicePlan | None, device: Device):
         self._plan, self._device = plan, device
@@ -131,9 +132,10 @@ class Timed:
             raise OutOfMemoryError("there was no memory for the plan")
         start, began = time.thread_time(), time.perf_counter()
         if Timed.latest is not None:
-            before, when = Timed.latest
-            before.spent += GAIN * min(max(began - when, 0.0), LONGEST)
-        Timed.latest = self, began
+            before, when = Timed.latest[0](), Timed.latest[1]
+            if before is not None:
+                before.spent += GAIN * min(max(began - when, 0.0), LONGEST)
+        Timed.latest = weakref.ref(self), began
         try:
             found = plan.run(inputs)
         except OutOfMemoryError:
