@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from smelt.ir import locks
+from smelt.ir.dtypes import DType
 from smelt.ir.errors import TreeError, at_user_line, shown
 
 from .core import hooks
@@ -116,8 +117,8 @@ def _is_array(x: Any) -> bool:
 
 def _is_plain(kind: Any) -> bool:
     """Whether no instance of a class holds arrays that count."""
-    if issubclass(kind, (np.generic, np.ndarray, enum.Enum, type, types.ModuleType)):
-        return True
+    if issubclass(kind, (Handle, DType, np.generic, np.ndarray, enum.Enum, type, types.ModuleType)):
+        return True  # smelt's own may have another module: `smelt.compat` names one
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0] and not issubclass(kind, _TREES):
         return True  # arrays, dtypes, compiled functions, optimizers; modules are trees
     held = dataclasses.is_dataclass(kind) or issubclass(kind, (*_TREES, Mapping, Set, deque, functools.partial))

@@ -386,3 +386,19 @@ def test_arrays_with_indices_out_of_range_warn_once_a_line(tmp_path: Path) -> No
         assert warned[0][1] or case.startswith("put"), case  # where the index stands
     checked = _run(str(program), env={**os.environ, "SMELT_CHECK": "1"}).splitlines()
     assert [line.startswith("['IndexError', []]") for line in checked[:-1]] == [True] * len(OUTSIDE)
+
+
+def test_trees_of_arrays_are_plain_under_other_names() -> None:
+    """What arrays and dtypes are called does not decide how the trees that hold them are taken apart."""
+    program = """
+import smelt.compat
+smelt.compat.install()
+import mlx.core as mx
+from smelt.lazy import tree_nodes
+from smelt.lazy.plain_trees import PlainStructure
+
+for leaf in (mx.zeros(2), mx.float32, None, 1.5):
+    for tree in ([leaf], {"a": [leaf, (mx.zeros(2), leaf)]}):
+        assert isinstance(tree_nodes.flatten(tree)[1], PlainStructure), tree
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
