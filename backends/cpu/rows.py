@@ -195,7 +195,8 @@ class RowKernel:
             self._store_full(outputs)
             return after
 
-        length = 0 if outputs else extremum_blocks.block_length(accumulators, loops)
+        exchanges = bool(outputs or self.scratch)
+        length = 0 if exchanges else extremum_blocks.block_length(accumulators, loops)
         if length:
             whole = (bounds or {}).get(0) or self.whole(loops[0])
             return extremum_blocks.find_in_row(k, loops[0], accumulators, length, *whole)

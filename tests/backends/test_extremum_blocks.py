@@ -105,6 +105,22 @@ def test_what_is_computed_and_chunks_of_few_rows(monkeypatch: pytest.MonkeyPatch
                 np.testing.assert_array_equal(np.asarray(got), wanted)
 
 
+def test_values_that_later_loops_read_are_kept() -> None:
+    x = smelt.array(np.random.default_rng(0).standard_normal((40, 6000), np.float32))
+
+    def f(x: Any) -> Any:
+        e = smelt.exp(x / 2)
+        at = smelt.argmax(e, axis=-1, keepdims=True)
+        return at, (e * (smelt.arange(6000) >= at)).sum(axis=-1), e - at
+
+    with override(tier="program", cache=False):
+        found = smelt.compile(f)(x)
+    with override(device="reference"):
+        wanted = smelt.compile(f)(x)
+    for a, b in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-3)
+
+
 def _is_position(op: Any) -> bool:
     return isinstance(op, ArgReduction)
 
