@@ -38,6 +38,11 @@ def are_extrema(accumulators: Sequence[Accumulator]) -> bool:
     return bool(accumulators) and all(a.is_arg and not a.op.operands[0].dtype.is_complex for a in accumulators)
 
 
+def are_narrow_extrema(accumulators: Sequence[Accumulator]) -> bool:
+    """Whether all are of elements narrower than their indices: of others, a line is no quicker by several steps."""
+    return are_extrema(accumulators) and all(a.op.operands[0].dtype.size <= NARROW for a in accumulators)
+
+
 def block_length(accumulators: Sequence[Accumulator], loops: Sequence[Fused]) -> int:
     """Elements of a block of a row; 0 where a row is better gone over twice."""
     if len(loops) != 1 or not are_extrema(accumulators):

@@ -324,7 +324,7 @@ class RowKernel:
         if self.k.hasty or steps.extent < extremum_blocks.FEWEST_STEPS:
             return False
         several = self.steps_at_once(accumulators) >= extremum_blocks.FEWEST_AT_ONCE
-        return several and extremum_blocks.are_extrema(accumulators)
+        return several and extremum_blocks.are_narrow_extrema(accumulators)
 
     def _find_extrema(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
         """Extrema with the steps in which they changed last, then where they are in these."""

@@ -69,7 +69,8 @@ def test_positions_are_numpys(dtype: str) -> None:
                     got = smelt.compile(lambda x, axes=axes: [v for a in axes for v in both(x, a, smelt)])(x)
                 for g, w in zip(got, wanted):
                     np.testing.assert_array_equal(np.asarray(g), w, err_msg=f"{shape} by {threads} threads")
-    assert min(found) >= 4
+    assert found[0] >= 4
+    assert found[1] >= 4 or x.dtype.size > extremum_blocks.NARROW
 
 
 @pytest.mark.parametrize("axis", [0, 1])
