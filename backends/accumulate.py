@@ -65,12 +65,15 @@ class Accumulator:
 
     def first_at(self, k: FusionKernel, best: Scalar, at: Scalar) -> Scalar:
         """argmax and argmin in two loops, second: the least index at which the extremum is."""
-        x = k.value(self.op.operands[0], self.place)
-        hit = x.eq(best)
-        if x.dtype.is_inexact:
-            hit = k.logical_or(hit, k.isnan(x))
+        hit = self.is_at(k, best)
         i = k.index(self.place[reduced_axes(self.op)[0]], dtypes.uint32)
         return k.op("arith.minui", [at, k.select(hit, i, k.const(0xFFFFFFFF, dtypes.uint32))], dtypes.uint32)
+
+    def is_at(self, k: FusionKernel, best: Scalar) -> Scalar:
+        """Whether the element at the current index is the extremum."""
+        x = k.value(self.op.operands[0], self.place)
+        hit = x.eq(best)
+        return k.logical_or(hit, k.isnan(x)) if x.dtype.is_inexact else hit
 
     def merge(self, k: FusionKernel, state: Sequence[Scalar], later: Sequence[Scalar]) -> list[Scalar]:
         """Two partial results into one; `later` is of later elements."""

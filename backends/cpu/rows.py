@@ -21,6 +21,7 @@ from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.scalar import INDEX, Scalar, compute_dtype
 from smelt.passes.kernels.analysis import collect_reads, is_row_reduction, reduced_axes
 
+from . import extremum_blocks
 from .hasty import is_nest
 from .kernel import CpuKernel, Memory
 from .long_sums import by_parts, is_long_sum
@@ -84,6 +85,7 @@ class RowKernel:
         self._room = SCRATCH_BYTES  #: left for lines of values
         self.scratch = self._keep_expensive() if lane is None else []
         self.stage = 0
+        self._by_steps = False  #: whether positions of extrema are those of the first of the steps taken at a time
         self.fetches = True  #: whether lines are read from memory, and not from a cache
         self.first: Scalar | None = None
         self.last: Scalar | None = None
@@ -193,6 +195,11 @@ class RowKernel:
             self._store_full(outputs)
             return after
 
+        exchanges = bool(outputs or self.scratch)
+        length = 0 if exchanges else extremum_blocks.block_length(accumulators, loops)
+        if length:
+            whole = (bounds or {}).get(0) or self.whole(loops[0])
+            return extremum_blocks.find_in_row(k, loops[0], accumulators, length, *whole)
         ahead = [] if bounds or outputs else self._next_row(space)
         if ahead:
             final = _in_pieces(k, loops[0], body, carries, ahead)
@@ -303,12 +310,35 @@ class RowKernel:
             low, high = (bounds or {}).get(len(outer)) or self.whole(steps)
             if outputs:
                 self.k.loop(steps, low, high, lambda _: self._one_step(space, accumulators, outputs))
+            elif not outer and self._goes_by_steps(steps, accumulators):
+                self._find_extrema(steps, low, high, accumulators)
             else:
                 self.accumulate_steps(steps, low, high, accumulators)
             return []
 
         self.start_lines(accumulators)
         reduce_loops(self.k, outer, body, [], bounds)
+
+    def _goes_by_steps(self, steps: Fused, accumulators: Sequence[Accumulator]) -> bool:
+        """Whether positions of extrema are found by the steps that are taken at a time."""
+        if self.k.hasty or steps.extent < extremum_blocks.FEWEST_STEPS:
+            return False
+        several = self.steps_at_once(accumulators) >= extremum_blocks.FEWEST_AT_ONCE
+        return several and extremum_blocks.are_narrow_extrema(accumulators)
+
+    def _find_extrema(self, steps: Fused, low: Scalar, high: Scalar, accumulators: Sequence[Accumulator]) -> None:
+        """Extrema with the steps in which they changed last, then where they are in these."""
+        count = self.steps_at_once(accumulators)
+        self._by_steps = True
+        self.accumulate_steps(steps, low, high, accumulators)
+        self._by_steps = False
+
+        def find() -> None:
+            states = zip(accumulators, self.read_lines(accumulators))
+            found = [extremum_blocks.find_in_steps(self.k, a, state, steps, count, high) for a, state in states]
+            self.write_lines(accumulators, found)
+
+        self.each_lane(find)
 
     def whole(self, loop: Fused) -> tuple[Scalar, Scalar]:
         """From where to where a loop goes."""
@@ -377,6 +407,11 @@ class RowKernel:
         states = self.read_lines(accumulators)
         if steps is None:
             states = [a.step(k, state) for a, state in zip(accumulators, states)]
+        elif self._by_steps:
+            states = [
+                extremum_blocks.take_steps(k, a, state, steps, positions) for a, state in zip(accumulators, states)
+            ]
+            positions = ()
         for position in positions:
             with self.at_step(steps, position):
                 states = [a.step(k, state) for a, state in zip(accumulators, states)]

@@ -126,7 +126,7 @@ REASONS = {
     "RMS norm* of columns*": "two readings of a panel in cache, each of whose lines lies on another page",
     "variance of columns*": "two readings of a chunk in cache: squared distances are from the mean, for accuracy",
     "variance*": "two readings: squared distances are from the mean, for accuracy",
-    "argmax*": "each element is compared twice: with the best, then to find the first that is as good",
+    "argmax*": "a NaN wins, which takes three instructions an element; one block is read once more",
     "max*": "a NaN wins, which takes three instructions an element",
     "add its transpose*": "a block of columns is copied to the first cache and turned there, line by line",
     "transpose*": "a block of columns is copied to the first cache and turned there, line by line",

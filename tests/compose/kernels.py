@@ -14,7 +14,17 @@ import numpy as np
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import narrow_lines, objects, parts, planner, program, spread_rows, streaming, threads
+from smelt.backends.cpu import (
+    extremum_blocks,
+    narrow_lines,
+    objects,
+    parts,
+    planner,
+    program,
+    spread_rows,
+    streaming,
+    threads,
+)
 from smelt.ir import mlir
 from smelt.ir.builder import new_function
 from smelt.ir.dialect import context
@@ -41,7 +51,8 @@ class Way:
         alone: members run one after the other, and each kernel is a launch of its own.
         streamed: results are written past the caches, however small.
         chunked: reductions to few rows are done in chunks, however small.
-        beside: rows and steps that lie beside each other run together, however few.
+        beside: rows and steps that lie beside each other run together, however few; positions of extrema are found
+            by blocks, however short.
         apart: LLVM compiles as many kernels as possible in modules of their own.
         checked: each access is checked against its array; indices have to be in range.
         kept: programs come from disk, where those that were compiled before were put.
@@ -77,6 +88,8 @@ class Way:
             if self.beside:
                 stack.enter_context(mock.patch.object(spread_rows, "FEWEST", 1))
                 stack.enter_context(mock.patch.object(narrow_lines, "LONG", 0))
+                stack.enter_context(mock.patch.object(extremum_blocks, "BLOCK_BYTES", 16))
+                stack.enter_context(mock.patch.object(extremum_blocks, "FEWEST_STEPS", 1))
             if self.apart:
                 stack.enter_context(mock.patch.object(parts, "PART", 1))
             yield
