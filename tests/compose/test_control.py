@@ -146,7 +146,7 @@ def _arguments(seed: int) -> list:
     return [smelt.array(rng.uniform(-1, 1, 3), smelt.float64) for _ in range(2)]
 
 
-@settings(max_examples=examples(40), **common)
+@settings(max_examples=examples(24), **common)
 @given(blocks(), st.integers(0, 5))
 def test_values_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -158,7 +158,7 @@ def test_values_agree_with_python(block, seed):
         _close(smelt.compile(f)(v, w), want, f"{block}\nreference")
 
 
-@settings(max_examples=examples(25), **common)
+@settings(max_examples=examples(15), **common)
 @given(blocks(loops=False), st.integers(0, 5))
 def test_gradients_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -175,7 +175,7 @@ def test_gradients_agree_with_python(block, seed):
         _close(c, d, f"{block}\nreference gradient", 1e-8)
 
 
-@settings(max_examples=examples(12), **common)
+@settings(max_examples=examples(8), **common)
 @given(blocks(), st.integers(0, 5))
 def test_tangents_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -185,7 +185,7 @@ def test_tangents_agree_with_python(block, seed):
     _close(smelt.jvp(run(Structured), [v, w], tangents)[1][0], want, str(block), 1e-8)
 
 
-@settings(max_examples=examples(15), **common)
+@settings(max_examples=examples(9), **common)
 @given(blocks(), st.integers(0, 5), st.sampled_from([(0, 0), (0, None), (None, 0)]))
 def test_batches_agree_with_a_loop(block, seed, axes):
     rows = [_arguments(seed + 10 * i) for i in range(3)]

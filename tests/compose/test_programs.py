@@ -23,7 +23,7 @@ def _close(a, b, what: str, rtol: float = 1e-9) -> None:
     np.testing.assert_allclose(np.array(a), np.array(b), rtol=rtol, atol=rtol, err_msg=what)
 
 
-@settings(max_examples=examples(100), **common)
+@settings(max_examples=examples(60), **common)
 @given(programs(), st.integers(0, 3))
 def test_compiled_agrees_with_eager_and_reference(program, seed):
     arguments = _arrays(program, seed)
@@ -38,7 +38,7 @@ def test_compiled_agrees_with_eager_and_reference(program, seed):
         _close(c, a, f"{program}\nreference v{i + len(arguments)}")
 
 
-@settings(max_examples=examples(60), **common)
+@settings(max_examples=examples(36), **common)
 @given(programs(max_steps=8), st.integers(0, 3))
 def test_float32_kernels_agree(program, seed):
     arguments = _arrays(program, seed, np.float32)
@@ -49,7 +49,7 @@ def test_float32_kernels_agree(program, seed):
         _close(b, a, str(program), 2e-4)
 
 
-@settings(max_examples=examples(50), **common)
+@settings(max_examples=examples(30), **common)
 @given(programs(max_steps=7), st.integers(0, 3))
 def test_gradient_agrees_with_finite_differences(program, seed):
     arguments = _arrays(program, seed)
@@ -74,7 +74,7 @@ def test_gradient_agrees_with_finite_differences(program, seed):
         np.testing.assert_allclose(slope, numeric, rtol=2e-4, atol=2e-4, err_msg=str(program))
 
 
-@settings(max_examples=examples(40), **common)
+@settings(max_examples=examples(24), **common)
 @given(programs(max_steps=6), st.integers(0, 3), st.sampled_from((0, -1)))
 def test_vmap_agrees_with_a_loop(program, seed, axis):
     rows = [_arrays(program, seed * 10 + i) for i in range(3)]
@@ -88,7 +88,7 @@ def test_vmap_agrees_with_a_loop(program, seed, axis):
     _close(both, loop, f"{program}\ncompiled vmap of grad", 1e-7)
 
 
-@settings(max_examples=examples(25), **common)
+@settings(max_examples=examples(15), **common)
 @given(programs(max_steps=4), st.integers(0, 3))
 def test_second_derivatives_agree_eager_and_compiled(program, seed):
     arguments = _arrays(program, seed)
