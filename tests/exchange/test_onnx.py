@@ -54,7 +54,7 @@ def mlp() -> bytes:
 def test_cases_of_the_standard(op: str) -> None:
     of_op = cases_of(op)
     assert of_op
-    for case in of_op[:: -(-len(of_op) // 4)]:
+    for case in of_op[:6]:
         found, why = outcome(case)
         assert found in ("right", "refused-dtype"), f"{case.name}: {why}"
 
