@@ -54,7 +54,7 @@ test: $(VENV)/.test $(PACKAGE) ## ruff, mypy, and every test; all that CI runs
 
 test-long: $(VENV)/.test ## campaigns of random programs, files, threads, signals: an hour; SMELT_LONG_SCALE=0.1 does a tenth
 	$(BIN)/python -m pytest tests/long -n 2 --durations=10
-	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-30} $(BIN)/python -m pytest tests/compose -n 2
+	SMELT_TEST_EXAMPLES=$${SMELT_TEST_EXAMPLES:-30} $(BIN)/python -m pytest tests/compose tests/passes_py/test_patterns.py -n 2
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thinned --all-variants
 	$(MAKE) test-compiled ONE_HALF= OTHER_HALF=
 

@@ -14,7 +14,7 @@ from smelt.backends.cpu.contract import build, tables
 from smelt.ir.settings import override
 
 from ..spies import calls_of
-from .test_expressions import FORMATS, _agree, _float64
+from .test_expressions import _agree, _float64
 
 
 @pytest.fixture(autouse=True)
@@ -47,16 +47,37 @@ def _product(transpose: bool, *form: Any) -> Any:
     return smelt.compile(product)
 
 
-@pytest.mark.parametrize("i", range(len(FORMATS)))
-def test_formats(i: int, built: list[Product]) -> None:
-    """Depths that blocks of steps do and do not divide, and all numbers of rows."""
-    mode, group, bits = FORMATS[i]
-    rows, depth, dtype = 1 + i % 8, (67, 130, 256)[i % 3], (smelt.float32, smelt.bfloat16, smelt.float16)[i // 3 % 3]
-    packed = smelt.quantize(_random(i, depth, 768, dtype=dtype), group, bits, mode)
-    x = _random(100 + i, rows, depth, dtype=dtype)
-    found = _product(False, group, bits, mode)(x, *packed)
-    _agree(found, x, smelt.swapaxes(_dequantized(packed, group, bits, mode), 0, 1))
+GROUPS, BITS = (32, 64, 128), (1, 2, 3, 4, 5, 6, 8)
+
+
+def _check_format(rows: int, depth: int, dtype: Any, *form: Any) -> None:
+    packed, x = smelt.quantize(_random(rows, depth, 768, dtype=dtype), *form), _random(99, rows, depth, dtype=dtype)
+    found = _product(False, *form)(x, *packed)
+    _agree(found, x, smelt.swapaxes(_dequantized(packed, *form), 0, 1))
     assert found.dtype is dtype
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("bits", BITS)
+def test_formats(bits: int, group: int, built: list[Product]) -> None:
+    """Depths that blocks of steps do and do not divide, and, with `test_formats_of_floats`, all numbers of rows."""
+    i, k = BITS.index(bits), GROUPS.index(group)
+    dtype = (smelt.float32, smelt.bfloat16, smelt.float16)[(i // 3 + k) % 3]
+    _check_format(1 + (i + 3 * k) % 8, (67, 130, 256)[i % 3], dtype, group, bits, "affine")
+    assert built
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "dtype", "form"),
+    [
+        (2, 67, smelt.float32, (32, 4, "mxfp4")),
+        (5, 130, smelt.bfloat16, (32, 8, "mxfp8")),
+        (7, 256, smelt.float16, (16, 4, "nvfp4")),
+    ],
+)
+def test_formats_of_floats(rows: int, depth: int, dtype: Any, form: tuple[int, int, str], built: list[Product]) -> None:
+    _check_format(rows, depth, dtype, *form)
     assert built
 
 

@@ -99,7 +99,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.thinned(7)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))

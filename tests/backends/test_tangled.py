@@ -49,7 +49,7 @@ def chain(start, end, x):
 for turn, (stored, start) in enumerate(kinds):
     x = (smelt.arange(3 * 37).reshape(3, 37) % 5).astype(stored)
     f = smelt.compile(lambda x: [chain(start, end, x) for end in ends.values()])
-    for end in list(ends.values())[turn % 2 :: 2]:
+    for end in list(ends.values())[turn % 5 :: 5]:
         smelt.eval(smelt.compile(lambda x: chain(start, end, x))(x))
     smelt.eval(f(x))
 print("ended")

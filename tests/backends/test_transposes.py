@@ -55,6 +55,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffer, "SMALL", 0)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bits_are_kept(name: str, dtype: str, everywhere: None) -> None:

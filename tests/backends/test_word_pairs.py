@@ -63,7 +63,7 @@ def _plain(packed: list[smelt.array], mode: str, group: int, bits: int) -> smelt
     return smelt.dequantize(*packed, group_size=group, bits=bits, mode=mode, dtype=smelt.float32)
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9])
 @pytest.mark.parametrize(("mode", "group", "bits"), FORMATS)
 def test_formats(mode: str, group: int, bits: int, rows: int, paired: list[bool]) -> None:
@@ -73,7 +73,7 @@ def test_formats(mode: str, group: int, bits: int, rows: int, paired: list[bool]
     assert paired == [has_bfloat16_pairs()]
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9])
 @pytest.mark.parametrize(("mode", "group", "bits"), OF_BYTES)
 def test_bytes_of_words(mode: str, group: int, bits: int, rows: int, paired: list[bool]) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import smelt
 from smelt.ir.settings import override
 
+from ..examples import examples
 from .compositions import Direct, Nest, Plain, nested_programs, operands
-from .test_programs import _close, _examples, common
+from .test_programs import _close, common
 
 #: Transformations of which batches are taken.
 BATCHED = ("grad", "jvp", "vjp", "hvp", "vmap", "compile")
@@ -24,7 +25,7 @@ def _function(nest: Nest, way: Any = Direct) -> Any:
     return lambda v, w: nest.run(v, w, way)
 
 
-@settings(max_examples=_examples(50), **common)
+@settings(max_examples=examples(30), **common)
 @given(nested_programs(depth=3), seeds)
 def test_eager_compiled_and_reference_agree(program: Any, seed: int) -> None:
     nest, shape = program
@@ -38,7 +39,7 @@ def test_eager_compiled_and_reference_agree(program: Any, seed: int) -> None:
         _close(smelt.compile(f)(v, w), eager, f"{nest}\nreference", 1e-8)
 
 
-@settings(max_examples=_examples(40), **common)
+@settings(max_examples=examples(24), **common)
 @given(nested_programs(depth=2, largest=4), seeds)
 def test_loops_and_forward_mode_say_the_same(program: Any, seed: int) -> None:
     nest, shape = program
@@ -46,7 +47,7 @@ def test_loops_and_forward_mode_say_the_same(program: Any, seed: int) -> None:
     _close(_function(nest)(v, w), _function(nest, Plain)(v, w), str(nest), 1e-8)
 
 
-@settings(max_examples=_examples(30), **common)
+@settings(max_examples=examples(18), **common)
 @given(nested_programs(depth=2), seeds)
 def test_derivatives_of_nests_are_limits_of_differences(program: Any, seed: int) -> None:
     nest, shape = program
@@ -66,7 +67,7 @@ def test_derivatives_of_nests_are_limits_of_differences(program: Any, seed: int)
     np.testing.assert_allclose(found, want, rtol=2e-4, atol=2e-4, err_msg=str(nest))
 
 
-@settings(max_examples=_examples(30), **common)
+@settings(max_examples=examples(18), **common)
 @given(nested_programs(depth=2, coarse=True), seeds)
 def test_other_dtypes_on_the_way_agree(program: Any, seed: int) -> None:
     nest, shape = program
@@ -80,7 +81,7 @@ def test_other_dtypes_on_the_way_agree(program: Any, seed: int) -> None:
         _close(smelt.compile(f)(v, w), eager, f"{nest}\nreference", 2e-2)
 
 
-@settings(max_examples=_examples(30), **common)
+@settings(max_examples=examples(18), **common)
 @given(nested_programs(depth=2, of=BATCHED), st.sampled_from([(0, 0), (-1, 0), (1, None)]), seeds)
 def test_batches_of_nests_are_loops(program: Any, axes: tuple[int, int | None], seed: int) -> None:
     nest, shape = program

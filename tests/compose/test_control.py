@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import smelt
 from smelt.ir.settings import override
 
-from .test_programs import _close, _examples, common
+from ..examples import examples
+from .test_programs import _close, common
 
 #: Functions of a vector and another, smooth and tame.
 LEAVES: dict[str, Callable] = {
@@ -145,7 +146,7 @@ def _arguments(seed: int) -> list:
     return [smelt.array(rng.uniform(-1, 1, 3), smelt.float64) for _ in range(2)]
 
 
-@settings(max_examples=_examples(40), **common)
+@settings(max_examples=examples(24), **common)
 @given(blocks(), st.integers(0, 5))
 def test_values_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -157,7 +158,7 @@ def test_values_agree_with_python(block, seed):
         _close(smelt.compile(f)(v, w), want, f"{block}\nreference")
 
 
-@settings(max_examples=_examples(25), **common)
+@settings(max_examples=examples(15), **common)
 @given(blocks(loops=False), st.integers(0, 5))
 def test_gradients_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -174,7 +175,7 @@ def test_gradients_agree_with_python(block, seed):
         _close(c, d, f"{block}\nreference gradient", 1e-8)
 
 
-@settings(max_examples=_examples(12), **common)
+@settings(max_examples=examples(8), **common)
 @given(blocks(), st.integers(0, 5))
 def test_tangents_agree_with_python(block, seed):
     v, w = _arguments(seed)
@@ -184,7 +185,7 @@ def test_tangents_agree_with_python(block, seed):
     _close(smelt.jvp(run(Structured), [v, w], tangents)[1][0], want, str(block), 1e-8)
 
 
-@settings(max_examples=_examples(15), **common)
+@settings(max_examples=examples(9), **common)
 @given(blocks(), st.integers(0, 5), st.sampled_from([(0, 0), (0, None), (None, 0)]))
 def test_batches_agree_with_a_loop(block, seed, axes):
     rows = [_arguments(seed + 10 * i) for i in range(3)]
@@ -196,7 +197,7 @@ def test_batches_agree_with_a_loop(block, seed, axes):
     _close(smelt.compile(f)(*given), want, f"{block}\ncompiled")
 
 
-@settings(max_examples=_examples(8), **common)
+@settings(max_examples=examples(8), **common)
 @given(blocks(loops=False), st.integers(0, 3))
 def test_batches_of_gradients_and_second_derivatives(block, seed):
     rows = [_arguments(seed + 10 * i) for i in range(2)]

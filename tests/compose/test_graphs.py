@@ -9,15 +9,15 @@ from collections import Counter
 
 import pytest
 
+from ..examples import examples
 from .drawing import OPS, graph
 from .kernels import WAYS, problems
-from .test_programs import _examples
 
 #: Graphs in one program.
 TOGETHER = 10
 
 
-@pytest.mark.parametrize("batch", range(_examples(2)))
+@pytest.mark.parametrize("batch", range(examples(1)))
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_kernels_agree_with_the_reference(way, batch):
     first = (WAYS.index(way) * 1000 + batch) * TOGETHER

@@ -10,9 +10,10 @@ import smelt
 from smelt.ir.settings import override
 
 from ..devices import chosen_device, is_chosen
+from ..examples import examples
 from .programs import Program, arguments_for, programs
 from .test_control import Structured, blocks
-from .test_programs import _examples, common
+from .test_programs import common
 
 DEVICE = chosen_device().name if is_chosen() else "metal:sim"
 #: Programs in one example: they share a compile of their text.
@@ -40,13 +41,13 @@ def _agree(several: list[Program], seed: int) -> None:
             np.testing.assert_allclose(a, b, rtol=3e-4, atol=3e-4, err_msg=f"{p}\nv{i + len(p.shapes)}")
 
 
-@settings(max_examples=_examples(60), **common)
+@settings(max_examples=examples(36), **common)
 @given(st.lists(programs(max_steps=8), min_size=TOGETHER, max_size=TOGETHER), st.integers(0, 3))
 def test_fused_programs(several, seed):
     _agree(several, seed)
 
 
-@settings(max_examples=_examples(10), **common)
+@settings(max_examples=examples(8), **common)
 @given(programs(max_steps=6), st.integers(0, 3))
 def test_gradients(program, seed):
     arguments = [smelt.array(a) for a in arguments_for(program, seed, np.float32)]
@@ -59,7 +60,7 @@ def test_gradients(program, seed):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3, err_msg=str(program))
 
 
-@settings(max_examples=_examples(12), **common)
+@settings(max_examples=examples(8), **common)
 @given(st.lists(blocks(), min_size=3, max_size=3), st.lists(blocks(loops=False), min_size=1, max_size=1))
 def test_control_flow(several, differentiable):
     """Loops and branches around kernels; the gradient of one of them beside the values of all."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,16 +9,10 @@ from hypothesis import strategies as st
 import smelt
 from smelt.ir.settings import override
 
+from ..examples import examples
 from .programs import Program, arguments_for, programs
 
-#: SMELT_TEST_EXAMPLES multiplies the number of random programs: `make test-long` runs many more.
-FACTOR = float(os.environ.get("SMELT_TEST_EXAMPLES", "1"))
-
 common = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-
-
-def _examples(n: int) -> int:
-    return max(1, int(n * FACTOR))
 
 
 def _arrays(program: Program, seed: int, dtype=np.float64) -> list:
@@ -31,7 +23,7 @@ def _close(a, b, what: str, rtol: float = 1e-9) -> None:
     np.testing.assert_allclose(np.array(a), np.array(b), rtol=rtol, atol=rtol, err_msg=what)
 
 
-@settings(max_examples=_examples(100), **common)
+@settings(max_examples=examples(60), **common)
 @given(programs(), st.integers(0, 3))
 def test_compiled_agrees_with_eager_and_reference(program, seed):
     arguments = _arrays(program, seed)
@@ -46,7 +38,7 @@ def test_compiled_agrees_with_eager_and_reference(program, seed):
         _close(c, a, f"{program}\nreference v{i + len(arguments)}")
 
 
-@settings(max_examples=_examples(60), **common)
+@settings(max_examples=examples(36), **common)
 @given(programs(max_steps=8), st.integers(0, 3))
 def test_float32_kernels_agree(program, seed):
     arguments = _arrays(program, seed, np.float32)
@@ -57,7 +49,7 @@ def test_float32_kernels_agree(program, seed):
         _close(b, a, str(program), 2e-4)
 
 
-@settings(max_examples=_examples(50), **common)
+@settings(max_examples=examples(30), **common)
 @given(programs(max_steps=7), st.integers(0, 3))
 def test_gradient_agrees_with_finite_differences(program, seed):
     arguments = _arrays(program, seed)
@@ -82,7 +74,7 @@ def test_gradient_agrees_with_finite_differences(program, seed):
         np.testing.assert_allclose(slope, numeric, rtol=2e-4, atol=2e-4, err_msg=str(program))
 
 
-@settings(max_examples=_examples(40), **common)
+@settings(max_examples=examples(24), **common)
 @given(programs(max_steps=6), st.integers(0, 3), st.sampled_from((0, -1)))
 def test_vmap_agrees_with_a_loop(program, seed, axis):
     rows = [_arrays(program, seed * 10 + i) for i in range(3)]
@@ -96,7 +88,7 @@ def test_vmap_agrees_with_a_loop(program, seed, axis):
     _close(both, loop, f"{program}\ncompiled vmap of grad", 1e-7)
 
 
-@settings(max_examples=_examples(25), **common)
+@settings(max_examples=examples(15), **common)
 @given(programs(max_steps=4), st.integers(0, 3))
 def test_second_derivatives_agree_eager_and_compiled(program, seed):
     arguments = _arrays(program, seed)

@@ -11,13 +11,13 @@ def exact(values):
     return smelt.array(values, values.dtype if isinstance(values, (np.ndarray, np.generic)) else None)
 
 
-def same(found, expected, rtol=0.0, atol=0.0):
+def same(found, expected, rtol=0.0, atol=0.0, what=""):
     """`found` has the elements, shape and (unless NumPy's is wider) dtype of `expected`."""
     host, expected = np.asarray(found), np.asarray(expected)
-    assert host.shape == expected.shape, f"shape {host.shape}, expected {expected.shape}"
+    assert host.shape == expected.shape, f"shape {host.shape}, expected {expected.shape} {what}"
     if expected.dtype not in (np.int64, np.float64, np.complex128):
-        assert host.dtype == expected.dtype, f"dtype {host.dtype}, expected {expected.dtype}"
-    np.testing.assert_allclose(host, expected, rtol=rtol, atol=atol)
+        assert host.dtype == expected.dtype, f"dtype {host.dtype}, expected {expected.dtype} {what}"
+    np.testing.assert_allclose(host, expected, rtol=rtol, atol=atol, err_msg=what)
 
 
 def check_gradient(function, *arguments, eps=1e-6, tol=1e-6):

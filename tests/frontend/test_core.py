@@ -42,7 +42,7 @@ def test_both_have_the_same_interface() -> None:
 def test_what_uses_the_core_works_with_each(way: str) -> None:
     """With the other than the one that this process, and so the whole suite, has."""
     files = [f"tests/frontend/test_{name}.py" for name in ("remembered", "handles", "repeated_calls", "steps")]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--sample", "4", *files]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "SMELT_CORE": way, "PYTEST_ADDOPTS": ""}
     )

@@ -333,6 +333,7 @@ def random_program(rng: np.random.Generator) -> Callable[[int, int], smelt.array
     return run
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_with_changing_sizes(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -158,11 +158,12 @@ DERIVATIVES: dict[str, tuple[Callable[..., Any], list[np.ndarray], int, Callable
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name: str) -> None:
     f, operands, argnum, truth = DERIVATIVES[name]
-    with mp.workdps(40):
-        want = [float(truth(*[mp.mpf(float(x[i])) for x in operands])) for i in range(len(operands[0]))]
+    some = slice(None, None, 3)  # of these mpmath tells the derivative, for which it takes long
+    with mp.workdps(30):
+        want = [float(truth(*map(mp.mpf, xs))) for xs in zip(*(x[some].tolist() for x in operands))]
     gradient = smelt.grad(lambda *xs: f(*xs).sum(), argnums=argnum)
     found = np.asarray(gradient(*map(f64, operands)))
-    np.testing.assert_allclose(found, want, rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(found[some], want, rtol=1e-11, atol=1e-15)
     ones = [np.ones_like(x) if i == argnum else np.zeros_like(x) for i, x in enumerate(operands)]
     second = smelt.grad(lambda *xs: gradient(*xs).sum(), argnums=argnum)
 

@@ -14,11 +14,11 @@ from smelt.passes import Pipeline
 from . import batch
 from .subjects import SUBJECTS
 
-#: How many, in two or three seconds.
+#: How many, in a second or two; campaigns of `tests/long` have many more.
 COUNTS = {
-    "mlir": 600, "npy": 4000, "npz": 2000, "safetensors": 4000, "gguf": 4000, "functions": 300, "metal": 60,
-    "pipelines": 500,
-    "settings": 2000, "stablehlo": 60, "artifacts": 100, "onnx": 100, "commands": 40,
+    "mlir": 300, "npy": 2000, "npz": 1000, "safetensors": 2000, "gguf": 2000, "functions": 150, "metal": 30,
+    "pipelines": 250,
+    "settings": 1000, "stablehlo": 30, "artifacts": 50, "onnx": 50, "commands": 20,
 }  # fmt: skip
 
 

@@ -123,6 +123,12 @@ def _pulled(vjp: Function, seeds: list[np.ndarray], skip: int, operands: list[np
     return vjp([*operands, *seeds])[skip:]
 
 
+def _some_derivatives(op: Op) -> list[Case]:
+    """One shape of each dtype, and each variant of the attributes."""
+    shape = example(op).avals[0].shape
+    return [c for c in derivative_cases(op) if c in variants(op) or c.avals[0].shape == shape]
+
+
 @each_differentiable
 def test_second_derivatives_are_limits_of_differences_of_first_ones(op: Op) -> None:
     """The derivative along operand j of the cotangent of operand i, for each i and j."""
@@ -135,7 +141,7 @@ def test_second_derivatives_are_limits_of_differences_of_first_ones(op: Op) -> N
             )
             for i in wrt_of(case)
         }
-        for case in derivative_cases(op)
+        for case in _some_derivatives(op)
     }
     for case, ways in plan.items():
         operands, rng, n = _operands(case), np.random.default_rng(3), len(case.results)
@@ -226,12 +232,6 @@ def test_batches_of_batches_are_two_loops(op: Op) -> None:
         ]
         want = [np.stack([np.stack([row[r] for row in block]) for block in rows]) for r in range(len(case.results))]
         _assert_values(case, found, want, _what(case, inner, outer))
-
-
-def _some_derivatives(op: Op) -> list[Case]:
-    """One shape of each dtype, and each variant of the attributes."""
-    shape = example(op).avals[0].shape
-    return [c for c in derivative_cases(op) if c in variants(op) or c.avals[0].shape == shape]
 
 
 def _patterns(op: Op) -> Iterator[tuple[Case, tuple[int, ...]]]:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -26,11 +26,12 @@ from smelt.passes.simplify import patterns, patterns_convolution
 from tests.compose.alike import graph_of
 from tests.compose.graphs import Graph
 from tests.compose.kernels import WAYS, module_of, problems
+from tests.examples import examples
 
 #: Graphs of each pattern that are interpreted, of which the first few go through kernels.
-INTERPRETED, COMPILED = 24, 4
-#: Graphs that are drawn for them at most.
-DRAWN = 1500
+INTERPRETED, COMPILED = examples(24), 4
+#: Graphs that are drawn for them at most, and as long as there are few of those that go through kernels.
+ENOUGH, DRAWN = examples(150), 1500
 
 
 def functions() -> dict[str, tuple[Callable, list[Op]]]:
@@ -68,23 +69,23 @@ def mentioned(function: Callable) -> list[Op]:
     return [op for op in found if op.kind != "transform"] + [registry["constant"]]
 
 
-def matching(name: str) -> Iterator[tuple[Graph, mlir.ir.Module]]:
+@functools.cache
+def matches(name: str) -> list[tuple[Graph, mlir.ir.Module]]:
     """Graphs that a pattern matches, with what canonicalize makes of them."""
     function, roots = PATTERNS[name]
     roots = [op for op in roots if op.kind != "transform"]
     inner = mentioned(function)
     pipeline = Pipeline.parse("canonicalize")
+    found: list[tuple[Graph, mlir.ir.Module]] = []
     for seed in range(DRAWN):
+        if len(found) == INTERPRETED or (len(found) >= COMPILED and seed >= ENOUGH):
+            break
         graph = graph_of(seed, roots, inner)
         module = module_of([graph])
         (record,) = pipeline.run(module)
         if record.statistics[name.replace("_", "-")]:
-            yield graph, module
-
-
-@functools.cache
-def matches(name: str) -> list[tuple[Graph, mlir.ir.Module]]:
-    return [found for found, _ in zip(matching(name), range(INTERPRETED))]
+            found.append((graph, module))
+    return found
 
 
 def test_every_registered_pattern_is_tested():

@@ -33,6 +33,7 @@ def test_each_is_named(name: str, around: str) -> None:
     assert said.startswith(f"{pass_of(name)} changed a value"), said
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_each_is_shown_in_a_few_ops(name: str) -> None:
     source = source_of(name, "between layers")

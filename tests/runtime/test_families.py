@@ -27,7 +27,8 @@ from smelt.lazy.graph import GraphFunction, snapshot
 from smelt.lazy.static_keys import static_key
 
 from ..compose.compositions import AXIS_LEAVES, LEAVES, Direct, nests, operands
-from ..compose.test_programs import _examples, common
+from ..compose.test_programs import common
+from ..examples import examples
 from ..ops.cases import Case, plain_ops, seeds_of, wrt_of
 from ..ops.variants import every_case
 
@@ -166,8 +167,8 @@ def test_an_op_of_other_sizes(op: Op, both: _Both) -> None:
     rng = random.Random(op.name)
     for case in every_case(op):
         sizes = [
-            *itertools.islice((made for _ in range(60) if (made := _resized(case, rng, 2)) is not None), 3),
-            *itertools.islice((made for _ in range(30) if (made := _resized(case, rng, 0)) is not None), 2),
+            *itertools.islice((made for _ in range(60) if (made := _resized(case, rng, 2)) is not None), 2),
+            *itertools.islice((made for _ in range(30) if (made := _resized(case, rng, 0)) is not None), 1),
         ]
         for made in sizes:
             for transforms in _transforms(made, rng.randint(2, 9)):
@@ -207,7 +208,7 @@ def test_functions_of_other_sizes(leaf: str, way: str, both: _Both) -> None:
     assert both.bound
 
 
-@settings(max_examples=_examples(25), **common)
+@settings(max_examples=examples(25), **common)
 @given(st.data())
 def test_nests_of_transformations_of_other_sizes(data: Any) -> None:
     ndim = data.draw(st.integers(1, 3))

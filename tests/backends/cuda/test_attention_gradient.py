@@ -91,6 +91,7 @@ def gradients(
         np.testing.assert_allclose(np.array(found.astype(smelt.float32)), expected, rtol=0.03, atol=0.02 * size)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
 @pytest.mark.parametrize("name", TAKEN)
 def test_the_library_makes_it(name: str, dtype: str, dnn: FakeDnn) -> None:
