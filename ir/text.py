@@ -239,11 +239,13 @@ def to_text(module: Any, locations: bool = False, verified: bool = False, generi
         verified: whether the module is known to be valid. MLIR verifies what it prints, which takes much longer.
         generic: whether ops of other dialects are in that form, too.
     """
+    return printed(module, enable_debug_info=locations, assume_verified=verified, print_generic_op_form=generic)
+
+
+def printed(module: Any, **form: Any) -> IRText:
+    """A module as the bindings' printer writes it; `form` is its keywords."""
     with mlir.lock:
-        found: str = module.operation.get_asm(
-            enable_debug_info=locations, large_elements_limit=None, assume_verified=verified,
-            print_generic_op_form=generic,
-        )  # fmt: skip
+        found: str = module.operation.get_asm(**form)
         return IRText(found.rstrip() + "\n")
 
 

@@ -53,7 +53,8 @@ def cost_of(program: Executable, device: Device | None = None) -> ProgramCost:
 def measured(cost: ProgramCost, planned: str, device: Device) -> ProgramCost:
     """The cost of a program with what its steps take on a device.
 
-    A step runs by itself on numbers made up: floats between ½ and 1, zeros for all else. Its operands are in the cache
+    A step runs by itself on numbers made up: those that its op is defined for, where it says so, else floats between
+    ½ and 1, zeros for all else. Its operands are in the cache
     if they fit there. What it takes at the least is by the machine's own rates: bytes a second of the fastest copy of
     at least as many bytes, and operations a second of the fastest product.
 
@@ -107,17 +108,20 @@ def _time(step: StepCost, planned: str, device: Device) -> float | None:
     module = text.parse(planned)
     with mlir.lock:
         found = functions(module)
-        arguments, results = _alone(module, found, step)
+        arguments, results, sample = _alone(module, found, step)
     if arguments is None:
         return None
     program = compile_module(module, device, "plan-buffers")
-    buffers = _made_up(arguments)
+    buffers = _made_up(arguments) if sample is None else list(map(Buffer.of, sample(), arguments))
     return statistics.median(_times(lambda: program.run(buffers))) if results else None
 
 
-def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Aval] | None, list[Aval]]:
-    """Make `step` all that a module does; its arguments, and its results."""
-    main = found["main"]
+def _alone(
+    module: Any, found: dict[str, Any], step: StepCost
+) -> tuple[list[Aval] | None, list[Aval], Callable[[], list[np.ndarray]] | None]:
+    """Make `step` all that a module does; its arguments, its results, and arguments for which it is defined, where its
+    op has a rule of its own for these."""
+    main, sample = found["main"], None
     if step.name in found:
         body = read_function(found[step.name])
         arguments, results = [v.aval for v in body.arguments], [v.aval for v in body.returns]
@@ -128,11 +132,15 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
         cost = step.least_bytes, step.operations
         op = next((o for o in ops if (least_bytes((*o.operands, *o.results)), operations(o)) == cost), None)
         if op is None:
-            return None, []
+            return None, [], None
         operands = list(dict.fromkeys(op.operands))
         arguments, results = [v.aval for v in operands], [v.aval for v in op.results]
         of = {v: i for i, v in enumerate(operands)}
         chosen = op
+        own = getattr(op.op, "sample", None)
+        if own is not None:
+            each = functools.partial(own, np.random.default_rng(0), *[v.aval for v in op.operands], **op.attrs)
+            sample = lambda: list(dict(zip(chosen.operands, each())).values())  # noqa: E731
         make = lambda b, values: b.emit(chosen.op, [values[of[v]] for v in chosen.operands], chosen.attrs)  # noqa: E731
     operation, values, b = new_function(module, "main.alone", arguments, results, main.location, public=True)
     b.return_(list(make(b, values)))
@@ -141,7 +149,7 @@ def _alone(module: Any, found: dict[str, Any], step: StepCost) -> tuple[list[Ava
         if name not in needed:
             other.operation.erase()
     operation.attributes["sym_name"] = mlir.ir.StringAttr.get("main", module.context)
-    return arguments, results
+    return arguments, results, sample
 
 
 def _made_up(avals: Sequence[Aval]) -> list[Buffer]:

@@ -22,23 +22,22 @@ import numpy as np
 
 import smelt
 from smelt.backends.device import Device, devices, registered, registered_device
-from smelt.ir import mlir
 from smelt.ir.aval import Aval
-from smelt.ir.builder import new_function
-from smelt.ir.dialect import context
 from smelt.ir.errors import SmeltError
-from smelt.ir.examples import example
-from smelt.ir.op import Op, registry
+from smelt.ir.op import Op
 from smelt.ir.settings import override, settings
 from smelt.runtime import Buffer, compile_module
 from smelt.runtime.device import device_named
 
+from .op_cases import example, module_of_batch, plain_ops, random_operands, reference
 from .usage import require_writable, write
 
 #: Ops in one program: their number decides how long compiling takes, and how many are named when it fails.
 BATCH = 24
 #: Relative error of an op, by bytes of a number's parts.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
+#: Floats that most functions are defined for.
+DOMAIN = (0.2, 0.9)
 #: Bytes of the array that tells the bandwidth, at most.
 MOST_COPIED = 1 << 28
 #: Distributions whose versions a report names.
@@ -144,7 +143,7 @@ class _LeftOut(Exception):
 
 
 def _ops(device: Device) -> str:
-    every = [op for op in registry.values() if op.kind != "transform" and not op.mixed]
+    every = plain_ops()
     wrong = []
     for first in range(0, len(every), BATCH):
         wrong += _wrong_of(every[first : first + BATCH], device)
@@ -156,53 +155,26 @@ def _ops(device: Device) -> str:
 def _wrong_of(ops: Sequence[Op], device: Device) -> list[str]:
     """Which of some ops, compiled as one program, differ from their NumPy rules."""
     rng = np.random.default_rng(0)
-    cases = [(op, *example(op)) for op in ops]
-    operands = [[_sample(a, rng) for a in avals] for _, avals, _ in cases]
+    cases = [example(op) for op in ops]
+    operands = [random_operands(case, rng, DOMAIN) for case in cases]
     try:
-        program = compile_module(_module(cases), device)
-        flat = [Buffer.of(x, a) for xs, (_, avals, _) in zip(operands, cases) for x, a in zip(xs, avals)]
+        program = compile_module(module_of_batch(cases), device)
+        flat = [Buffer.of(x, a) for case, xs in zip(cases, operands) for x, a in zip(xs, case.avals)]
         outs = iter(program.run(flat))
     except SmeltError as error:
         if len(ops) > 1:
             return [w for op in ops for w in _wrong_of([op], device)]
         return [f"{ops[0].name}: {str(error).splitlines()[0]}"]
     wrong = []
-    for (op, avals, attrs), xs in zip(cases, operands):
+    for case, xs in zip(cases, operands):
         with np.errstate(all="ignore"):
-            wanted = op.reference(*xs, **attrs)
-        for want in wanted if isinstance(wanted, tuple) else (wanted,):
+            wanted = reference(case, xs)
+        for want in wanted:
             found, want = next(outs).array, np.asarray(want)
             if not _close(found, want):
-                shown = ", ".join(map(str, avals))
-                wrong.append(f"{op.name}({shown}) gives {_some(found)} for {_some(want)}")
+                shown = ", ".join(map(str, case.avals))
+                wrong.append(f"{case.op.name}({shown}) gives {_some(found)} for {_some(want)}")
     return wrong
-
-
-def _module(cases: Sequence[tuple[Op, tuple[Aval, ...], dict[str, Any]]]) -> Any:
-    with mlir.lock:
-        module = mlir.ir.Module.create(mlir.ir.Location.unknown(context()))
-        results = [list(op.infer_checked(avals, attrs)) for op, avals, attrs in cases]
-        inputs = [a for _, avals, _ in cases for a in avals]
-        _, arguments, b = new_function(module, "main", inputs, [r for rs in results for r in rs], public=True)
-        rest = iter(arguments)
-        outs: list[Any] = []
-        for (op, avals, attrs), types in zip(cases, results):
-            outs += b.emit_typed(op, [next(rest) for _ in avals], attrs, types)
-        b.return_(outs)
-        return module
-
-
-def _sample(aval: Aval, rng: np.random.Generator) -> np.ndarray:
-    """Elements in the domain of every op: floats between 0.2 and 0.9, small integers; square matrices are positive
-    definite."""
-    if aval.dtype.kind == "b":
-        return rng.random(aval.shape) < 0.5
-    if aval.dtype.is_integer:
-        return rng.integers(0, 3, aval.shape).astype(aval.dtype.numpy)
-    x = rng.uniform(0.2, 0.9, aval.shape)
-    if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2]:
-        x = (x + np.swapaxes(x, -1, -2)) / 2 + aval.shape[-1] * np.eye(aval.shape[-1])
-    return np.asarray(x).astype(aval.dtype.numpy)
 
 
 def _close(found: np.ndarray, want: np.ndarray) -> bool:

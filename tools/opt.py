@@ -13,6 +13,8 @@ import argparse
 import dataclasses
 import os
 import re
+import shlex
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -36,8 +38,9 @@ from .isolate import (
     run_isolated,
     unwritable,
 )
-from .mlir_flags import LACKING
-from .usage import Parser, UsageError, count, require_one, require_with, seconds, write
+from .mlir_flags import LACKING, WITHOUT_EFFECT, add_flags, chosen, remarks_asked
+from .printed import PrintedIR, check_printing, shown, statistics_report, timing_report
+from .usage import Parser, UsageError, count, require_one, seconds, write
 
 if TYPE_CHECKING:  # what a run needs is loaded when it is known to be one
     from smelt.passes.driver import PassRecord
@@ -77,12 +80,14 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     for word in words:
         flag, equals, value = _as_long(word, known).partition("=")
         word = f"{flag}{equals}{value}"
-        if flag in ("--pass-pipeline", "--pipeline"):
+        if flag in ("--pass-pipeline", "--pipeline", "-p"):
             if not equals:
                 value = next(words, None) or parser.error(f"{flag} needs a value")
             pipeline.append(value)
         elif flag in LACKING:
             parser.error(f"{flag} of mlir-opt is not here: {LACKING[flag]}")
+        elif flag in WITHOUT_EFFECT:
+            continue
         elif flag.startswith("--") and len(flag) > 2 and flag not in known:
             pipeline.append(f"{flag[2:]}{{{value}}}" if equals else flag[2:])
         else:
@@ -101,7 +106,8 @@ def _as_long(word: str, known: Collection[str]) -> str:
     flag = word.partition("=")[0]
     if not re.match(r"-[a-z][\w-]", word):
         return word
-    return f"-{word}" if f"-{flag}" in {*known, *LACKING, "--pass-pipeline"} or not word.startswith("-o") else word
+    is_long = f"-{flag}" in {*known, *LACKING, *WITHOUT_EFFECT, "--pass-pipeline"} or not word.startswith("-o")
+    return f"-{word}" if is_long else word
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -155,13 +161,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-after", action="append", default=[], metavar="PASS", help="... one pass, or a run (jvp#2)")
     add("--mlir-print-ir-after-failure", action="store_true", help="print the IR as a pass that fails leaves it")
     add("--mlir-print-ir-tree-dir", metavar="DIR", help="write what these print to files of a folder")
-    add("--mlir-print-debuginfo", action="store_true", help="print locations")
-    add("--mlir-print-op-generic", action="store_true", help="print MLIR's own ops in the generic form, too")
     add("--short", action="store_true", help="print the IR in the short form, which is to be read and not parsed")
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
-    add("--remarks", action="store_true", help="print what passes say about what they did, and did not do, and why")
-    add("--remarks-output-file", metavar="FILE", help="write these remarks as YAML, in the form of LLVM's")
+    add_flags(parser)
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
     add("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
     add("--pass-timeout", type=seconds, metavar="SECONDS", help="give up a pass (default: never)")
@@ -179,19 +182,7 @@ def _check(options: argparse.Namespace) -> None:
     asked["--check-ops"] = options.check_ops is not None
     asked["--execute"] = options.execute
     require_one({**asked, f"--emit={options.emit}": options.emit != "mlir"})
-    before, after = options.mlir_print_ir_before, options.mlir_print_ir_after
-    prints = bool(
-        before or after or options.mlir_print_ir_before_all or options.mlir_print_ir_after_all
-        or options.mlir_print_ir_after_change or options.mlir_print_ir_after_failure
-    )  # fmt: skip
-    shows = prints or (options.emit == "mlir" and not options.execute)
-    form = "it is a form of the dialect's IR, --emit=mlir and what flags print between passes"
-    require_with("--short", options.short, shows, form)
-    require_one({"--short": options.short, "--mlir-print-op-generic": options.mlir_print_op_generic})
-    require_with("--mlir-print-op-generic", options.mlir_print_op_generic, shows, form)
-    require_with("--mlir-print-debuginfo", options.mlir_print_debuginfo, shows, form)
-    which = "give one that prints, too, such as --mlir-print-ir-after-all"
-    require_with("--mlir-print-ir-tree-dir", bool(options.mlir_print_ir_tree_dir), prints, which)
+    check_printing(options)
 
 
 def _limit(text: str) -> int:
@@ -236,7 +227,8 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
         code = run_isolated(_job, (options, source, name), options.parse_timeout, name, options.pass_timeout)
         for file in sorted(os.listdir(folder)):
             kept = os.path.join(os.path.dirname(folder), f"{os.path.basename(folder)}-{file}")
-            os.replace(os.path.join(folder, file), kept)
+            kept = options.mlir_pass_pipeline_crash_reproducer or kept
+            shutil.move(os.path.join(folder, file), kept)
             print(f"{name}: note: reproducer: {kept}", file=sys.stderr)
         return code
 
@@ -381,14 +373,22 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
 
     pipeline = pipeline_of(options.pipeline)
     module = text.parse(as_smelt(source, name), name)
+    if options.verify_roundtrip:
+        check_roundtrip(module, name)
+    if options.dump_pass_pipeline:
+        print(f"Pass pipeline: {pipeline}", file=sys.stderr)
+    if options.mlir_generate_reproducer:
+        command = f"// RUN: smelt-opt %s --pass-pipeline={shlex.quote(str(pipeline))}\n"
+        write(options.mlir_generate_reproducer, command + text.to_text(module, locations=True))
     progress("the pipeline")
     if options.verify_values:
         check_calls(module, options)
     watched = _Watched(options, module, progress)
-    with remarks.collected(bool(options.remarks or options.remarks_output_file)) as found:
+    with remarks.collected(bool(remarks_asked(options) or options.remarks_output_file)) as found:
         records = pipeline.run(module, watched.instrumentation())
+    found = chosen(found, options)
     found = [dataclasses.replace(r, line=re.sub("^-(?=:)", name, r.line)) for r in found]  # MLIR calls any text "-"
-    if options.remarks:
+    if remarks_asked(options):
         sys.stderr.write("".join(f"{remark}\n" for remark in found))
     if options.remarks_output_file:
         write(options.remarks_output_file, remarks.to_yaml(found))
@@ -482,29 +482,6 @@ def pipeline_of(spelling: str) -> Any:
     return Pipeline.parse(in_force(default_device(), spelling) or "")
 
 
-class PrintedIR:
-    """Where the IR between passes goes: to stderr, or to files, called as mlir-opt calls them."""
-
-    def __init__(self, options: argparse.Namespace):
-        self._options, self._number = options, 0
-
-    def show(self, when: str, module: Any, name: str) -> None:
-        """Print a module, or write it to ``DIR/builtin_module_no-symbol-name/3_fuse.mlir``."""
-        content = f"// -----// IR Dump {when} //----- //\n{shown(module, self._options)}"
-        if not self._options.mlir_print_ir_tree_dir:
-            sys.stderr.write(content)
-            return
-        folder = os.path.join(self._options.mlir_print_ir_tree_dir, "builtin_module_no-symbol-name")
-        name = re.sub(r"[^\w.()-]", "_", name)
-        path = os.path.join(folder, f"{self._number}_{name}.mlir")
-        try:
-            os.makedirs(folder, exist_ok=True)
-            write(path, content)
-        except OSError as error:
-            raise IRError(f"{path}: error: cannot be written: {error.strerror}") from None
-        self._number += 1
-
-
 def emit(module: Any, options: argparse.Namespace) -> str:
     """The module in the language that ``--emit`` names."""
     if options.emit == "dot":
@@ -524,13 +501,15 @@ def emit(module: Any, options: argparse.Namespace) -> str:
     return shown(module, options)
 
 
-def shown(module: Any, options: argparse.Namespace) -> str:
-    """A module as text, in the form that is asked for."""
-    from smelt.ir import short, text
+def check_roundtrip(module: Any, name: str) -> None:
+    """Raise IRError where a module is printed as a text that is another module."""
+    from smelt.ir import text
 
-    if options.short:
-        return short.to_short_text(module, options.mlir_print_debuginfo)
-    return text.to_text(module, options.mlir_print_debuginfo, generic=options.mlir_print_op_generic)
+    first = text.to_text(module)
+    if (second := text.to_text(text.parse(first, name))) != first:
+        pairs = enumerate(zip(first.splitlines(), second.splitlines()), 1)
+        number, (was, now) = next(((i, p) for i, p in pairs if p[0] != p[1]), (0, ("", "")))
+        raise IRError(f"{name}: error: printed and read again, line {number} is `{now.strip()}`, not `{was.strip()}`")
 
 
 def emit_backend(module: Any, stage: str) -> str:
@@ -560,29 +539,6 @@ def execute(module: Any) -> str:
 
     callees_first(module)  # functions that call themselves are an error, and no endless run
     return "".join(dense(array) + "\n" for array in Interpreter(module)("main", []))
-
-
-def timing_report(records: Sequence[Any]) -> str:
-    """Seconds a pass, all its executions together."""
-    total = sum(r.seconds for r in records) or 1e-12
-    seconds: dict[str, float] = {}
-    for r in records:
-        seconds[r.name] = seconds.get(r.name, 0.0) + r.seconds
-    lines = ["===- Pass execution timing -===", f"  total {total:.6f} s", "   seconds       %  pass"]
-    lines += [f"  {s:.6f}  {100 * s / total:5.1f}%  {name}" for name, s in seconds.items()]
-    return "\n".join(lines) + "\n"
-
-
-def statistics_report(records: Sequence[Any]) -> str:
-    """What each pass counted, all its executions together."""
-    lines = ["===- Pass statistics -==="]
-    counts: dict[str, Any] = {}
-    for r in records:
-        counts.setdefault(r.name, type(r.statistics)()).update(r.statistics)
-    for name, counted in counts.items():
-        lines.append(name)
-        lines += [f"  {n:6}  {what}" for what, n in sorted(counted.items()) if n]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

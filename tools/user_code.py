@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
@@ -32,11 +33,14 @@ def load_module(name: str) -> ModuleType:
 @contextlib.contextmanager
 def exits_are_errors() -> Iterator[None]:
     """What ends the process at once, without a word, is an exception while the user's code runs."""
-    leave, process = os._exit, os.getpid()
+    leave, process, thread = os._exit, os.getpid(), threading.get_ident()
+    elsewhere: list[str] = []
 
     def told(status: int) -> NoReturn:
         if os.getpid() != process:  # a child that was forked, which ends so
             leave(status)
+        if threading.get_ident() != thread:  # whose exceptions nobody sees
+            elsewhere.append(f"os._exit({status}) in another thread")
         raise SystemExit(f"os._exit({status})")
 
     os._exit = told
@@ -44,6 +48,8 @@ def exits_are_errors() -> Iterator[None]:
         yield
     finally:
         os._exit = leave
+    if elsewhere:
+        raise SystemExit(elsewhere[0])
 
 
 def _load_module(name: str) -> ModuleType:

@@ -15,8 +15,9 @@ import smelt
 from smelt.backends.exchange.linalg import to_linalg
 from smelt.backends.exchange.rules.table import LOOPS
 from smelt.ir import dtypes, mlir, op
+from smelt.ir.aval import Aval
 
-from ..ops.cases import cases, module_of, random_operands, reference
+from ..ops.cases import Case, cases, module_of, random_operands, reference
 from .programs_of_smelt import PROGRAMS, flat
 
 #: From linalg on tensors to LLVM, by upstream's passes alone.
@@ -233,6 +234,49 @@ def test_vectors(name: str, dtype: type) -> None:
         close(values, np.linalg.eigvalsh(x))
     for unitary in [] if name == "eig" else [u, vh] if name in ("svd", "wide") else [u]:
         close(unitary @ _adjoint(unitary), np.broadcast_to(np.eye(unitary.shape[-1]), unitary.shape))
+
+
+def _of_known_form(name: str, dtype: type) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    known = {
+        "one": lambda: rng.normal(size=(1, 1)),
+        "two": lambda: rng.normal(size=(12, 2, 2)),
+        "five": lambda: rng.normal(size=(4, 5, 5)),
+        "twelve": lambda: rng.normal(size=(12, 12)),
+        "cycle": lambda: np.roll(np.eye(5), 1, 0),
+        "none": lambda: np.zeros((3, 3)),
+        "one block": lambda: np.eye(5, k=-1),
+        "symmetric": lambda: _hermitian(rng.normal(size=(5, 5))),
+        "turns": lambda: np.kron(np.eye(3), [[0, 1], [-1, 0]]),
+        "graded": lambda: rng.normal(size=(6, 6)) * 10.0 ** np.arange(-6, 6, 2),
+        "large": lambda: rng.normal(size=(3, 3)) * 1e18,
+    }
+    return known[name]().astype(dtype)
+
+
+def _hermitian(x: np.ndarray) -> np.ndarray:
+    return x + _adjoint(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize(
+    "name",
+    ["one", "two", "five", "twelve", "cycle", "none", "one block", "symmetric", "turns", "graded", "large"],
+)
+def test_schur_forms(name: str, dtype: type) -> None:
+    """Seen by what they mean: real ones have blocks of two rows for pairs of eigenvalues, with an even diagonal."""
+    x = _of_known_form(name, dtype)
+    case = Case(op.get("schur"), (Aval(x.shape, dtypes.of_numpy(x.dtype)),), ())
+    t, u = run_all(to_linalg(module_of(case)), [x], [x, x])
+    size, unit = np.abs(x).max() or 1, np.eye(x.shape[-1])
+    near = 400 * np.finfo(dtype).eps
+    np.testing.assert_allclose(u @ t @ _adjoint(u) / size, x / size, atol=near)
+    np.testing.assert_allclose(u @ _adjoint(u), np.broadcast_to(unit, x.shape), atol=near)
+    assert not np.tril(t, -1 if dtype is np.complex64 else -2).any()
+    for block, i in ((m, i) for m in t.reshape(-1, *t.shape[-2:]) for i in np.flatnonzero(np.diagonal(m, -1))):
+        (a, b), (c, d) = block[i : i + 2, i : i + 2] / size
+        assert b * c < 0 and abs(a - d) < near
+        assert i + 2 >= len(block) or block[i + 2, i + 1] == 0
 
 
 SIZED: dict[str, Callable[[smelt.array], smelt.array]] = {

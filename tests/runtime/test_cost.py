@@ -8,6 +8,10 @@ import smelt
 from smelt.ir import text
 from smelt.ir.errors import IRError
 from smelt.passes.kernels.cost import program_cost
+from smelt.runtime import compile_module
+from smelt.runtime.device import device_named
+from smelt.runtime.measure import cost_of
+from smelt.tools.op_cases import example, module_of, plain_ops
 
 from ..devices import with_kernels
 
@@ -121,6 +125,13 @@ def test_steps_of_all_kinds_run_by_themselves(program, device):
     with smelt.stream(device.name):
         cost = compiled(program, smelt.ones((6, 6))).cost(measure=True)
     assert cost.steps and all(s.measured is not None for s in cost.steps), str(cost)
+
+
+@pytest.mark.parametrize("op", [op for op in plain_ops() if hasattr(op, "sample")], ids=lambda op: op.name)
+def test_steps_run_where_their_ops_are_defined(op):
+    """No matrix made up at random has, for one, a Cholesky factor."""
+    program = compile_module(module_of(example(op)), device_named("cpu"), keep_texts=True)
+    assert all(s.measured is not None for s in cost_of(program, device_named("cpu")).steps)
 
 
 @pytest.mark.parametrize("pipeline", ["cse", "fuse", "canonicalize,dce"])

@@ -95,6 +95,12 @@ def test_a_reproducer_is_left(folder: Path, name: str) -> None:
     assert '"smelt.exp"' in rest
 
 
+def test_a_reproducer_is_left_where_it_is_told(folder: Path) -> None:
+    done = opt(folder, "--test-crash", "--mlir-pass-pipeline-crash-reproducer=kept.mlir")
+    assert "f.mlir: note: reproducer: kept.mlir" in done.stderr and not list((folder / "tmp").iterdir())
+    assert (folder / "kept.mlir").read_text().startswith("// RUN: smelt-opt %s --pass-pipeline='test-crash'")
+
+
 @pytest.mark.parametrize("name", ["test-crash", "test-fail"])
 def test_a_reproducer_is_left_in_process(folder: Path, name: str) -> None:
     code = f"import smelt; smelt.compile(smelt.exp, pipeline='cse,{name}')(smelt.zeros(3))"

@@ -21,7 +21,7 @@ FEW = ("add", "erf", "reduce_sum", "dot_general", "sort", "cholesky", "gather", 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handful of ops, and short arrays."""
-    monkeypatch.setattr(doctor, "registry", {name: registry[name] for name in FEW if name in registry})
+    monkeypatch.setattr(doctor, "plain_ops", lambda: [registry[name] for name in FEW if name in registry])
     monkeypatch.setattr(doctor, "MOST_COPIED", 1 << 12)
 
 

@@ -24,6 +24,7 @@ METAL = "kernel void k(device float* x [[buffer(0)]]) { \u00e9 = 1; }\n"
 FUNCTION = "import smelt\n\ndef f(x):\n    return smelt.exp(x) * 2\n\ndef leaves(x):\n    raise SystemExit(3)\n"
 AT_ONCE = """
 import os
+import threading
 
 def at_once(x):
     child = os.fork()
@@ -31,6 +32,12 @@ def at_once(x):
         os._exit(0)
     os.waitpid(child, 0)
     os._exit(0)
+
+def apart(x):
+    thread = threading.Thread(target=os._exit, args=(0,))
+    thread.start()
+    thread.join()
+    return x
 """
 #: By what is closed: commands, and what they say of it.
 CLOSED = {
@@ -138,6 +145,8 @@ def test_a_function_that_ends_the_process_is_told(files: dict[str, str]) -> None
         assert done.returncode == 1 and "leaves raised SystemExit: 3; at " in done.stderr, done
         done = smelt([*command, f"{files['py']}:at_once", "f32[4]"])
         assert done.returncode == 1 and "at_once raised SystemExit: os._exit(0); at " in done.stderr, done
+        done = smelt([*command, f"{files['py']}:apart", "f32[4]"])
+        assert done.returncode == 1 and "raised SystemExit: os._exit(0) in another thread" in done.stderr, done
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")

@@ -12,6 +12,7 @@ from . import (
     loops,
     matrix_functions,
     movement,
+    real_schur,
     reductions,
     schur,
     systems,
@@ -20,5 +21,5 @@ from . import (
 
 __all__ = [
     "control", "elementwise", "factors", "indexing", "jacobi", "lapack", "library", "linear", "loops",
-    "matrix_functions", "movement", "reductions", "schur", "systems", "table",
+    "matrix_functions", "movement", "real_schur", "reductions", "schur", "systems", "table",
 ]  # fmt: skip

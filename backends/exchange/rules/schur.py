@@ -1,4 +1,4 @@
-"""Eigenvalues and Schur forms of complex matrices for linalg: by the QR algorithm with Wilkinson's shifts."""
+"""Eigenvalues, and Schur forms of complex matrices, for linalg: by the QR algorithm with Wilkinson's shifts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from smelt.ir import dtypes
 from smelt.ir.ops.matrices import adjoint, matmul, upper_part, where_place
 
-from ..writer import Tensor, UntranslatedError, Writer
+from ..writer import Tensor, Writer
 from .factors import as_many, column_of, householder, identity, of_size_one, put, row_of, times
 from .lapack import phases, turned
+from .real_schur import real_schur_form
 from .table import LOOPS, Call, composed, rule
 
 if TYPE_CHECKING:
@@ -113,13 +114,12 @@ def schur_form(w: Writer, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @rule("schur", table=LOOPS)
 def _schur(call: Call) -> Sequence[Tensor]:
-    if not call.x.dtype.is_complex:
-        raise UntranslatedError("of real numbers has no translation to linalg; convert the matrix to complex numbers")
     w = call.writer
+    form = schur_form if call.x.dtype.is_complex else real_schur_form
 
     def solved(x: Tensor) -> Sequence[Tensor]:
         x, size = of_size_one(w, x)
-        t, u = schur_form(w, x)
+        t, u = form(w, x)
         return [times(w, t, size), u]
 
     return as_many(call, solved)
