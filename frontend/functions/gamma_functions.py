@@ -64,8 +64,8 @@ def _of_positive(x: array) -> array:
     half = power(z, z * 0.5 - 0.25)
     large = half * (exp(-z) * (_ROOT_TAU * half)) * exp(stirling_series(z, start))
     found = where(far, large, small)
-    # That of whole numbers is whole, to the last place, and has the derivative that it had.
-    exact = logical_and(x == floor(x), found < (2.0**53 if x.dtype is dtypes.float64 else 2.0**24))
+    # That of whole numbers is whole, where the error is less than a half, and has the derivative that it had.
+    exact = logical_and(x == floor(x), found < (2.0**49 if x.dtype is dtypes.float64 else 2.0**20))
     rounded = emit(ops["stop_gradient"], (where(exact, round(found) - found, 0.0),))
     return where(isnan(x), x, where(infinite, math.inf, found + rounded))
 
