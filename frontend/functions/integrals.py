@@ -130,7 +130,7 @@ def spence(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
     >>> import smelt
     >>> smelt.spence(smelt.array([0.0, 1.0, 5.0]))
-    array([1.64493, 0, -2.36988], dtype=float32)
+    array([1.64493, 0, -2.36994], dtype=float32)
     """
     check_stream(stream)
     return computed("spence", _spence, a)
@@ -160,8 +160,8 @@ def expn(n: int, a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
         AttributeValueError: n is negative or above 50. ArgumentTypeError: n is no int.
 
     >>> import smelt
-    >>> smelt.expn(2, smelt.array([0.0, 1.0, 10.0]))
-    array([1, 0.148496, 3.83024e-06], dtype=float32)
+    >>> smelt.expn(2, smelt.array([0.0, 2.0, 10.0]))
+    array([1, 0.0375343, 3.83024e-06], dtype=float32)
     """
     check_stream(stream)
     order = integer("expn", "n", n, 0)

@@ -72,9 +72,8 @@ def shape_tuple(name: str, shape: Axes, what: str = "a shape consists") -> tuple
     if isinstance(shape, (tuple, list, range)) and _is_long(shape):
         raise ShapeError(at_user_line(f"smelt.{name}: {what} of {MOST_ENTRIES:,} ints at most, got {shown(shape)}"))
     try:
-        if isinstance(shape, _NO_LISTS):
-            raise TypeError
-        return tuple([index(d) for d in ((shape,) if _is_one(shape) else entries(shape))])
+        is_one = _is_one(shape) or isinstance(shape, _NO_LISTS)
+        return tuple([index(d) for d in ((shape,) if is_one else entries(shape))])
     except TypeError:
         raise ArgumentTypeError(at_user_line(f"smelt.{name}: {what} of ints, got {shown(shape)}")) from None
 

@@ -249,10 +249,7 @@ def _tolerances(name: str, x: array, given: ArrayLike) -> array:
 def _tolerance(name: str, what: str, x: array, given: ArrayLike | None) -> float:
     """Up to which part of the largest singular value the others count as zero."""
     if given is not None:
-        found = float(number(f"linalg.{name}", what, given))
-        if found != found:
-            raise AttributeValueError(at_user_line(f"smelt.linalg.{name}: {what} must be a number, is NaN"))
-        return found
+        return float(number(f"linalg.{name}", what, given))
     dtype = x.dtype.real if x.dtype.is_inexact else dtypes.float32
     return max(x.shape[-2:], default=0) * float(finfo(dtype).eps)
 
@@ -349,7 +346,7 @@ def lstsq(
         of the same rank.
 
     Raises:
-        ShapeError: shapes that do not fit. DTypeError: another dtype.
+        ShapeError: shapes that do not fit. DTypeError: another dtype. AttributeValueError: a tolerance that is NaN.
 
     >>> import smelt
     >>> x, left, rank, s = smelt.linalg.lstsq(smelt.array([[1.0], [1.0]]), smelt.array([1.0, 3.0]))
@@ -366,6 +363,8 @@ def lstsq(
         listed = ", ".join(d.name for d in accepted)
         raise DTypeError(at_user_line(f"smelt.linalg.lstsq: a and b are {x.dtype.name}, must be of {listed}"))
     tolerance = _tolerance("lstsq", "rcond", x, rcond)
+    if math.isnan(tolerance):
+        raise AttributeValueError(at_user_line("smelt.linalg.lstsq: rcond must be a number, is NaN"))
     found = emit(ops["least_squares"], (x, y), {"rtol": tolerance})
     rest = matmul(x, found) - y
     squares = real(multiply(rest, conjugate(rest))) if rest.dtype.is_complex else multiply(rest, rest)

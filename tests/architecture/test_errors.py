@@ -42,6 +42,7 @@ PLACES = {
     ("ir/bytecode.py", "ValueError"): "what no bytecode has, caught by who reads it",
     ("passes/driver.py", "found"): "what a pass raised, or an IRError that explains it",
     ("tools/check_metal.py", "ValueError"): "caught by the command, which prints it",
+    ("tools/mlir_flags.py", "ArgumentTypeError"): "argparse's, which prints it",
     ("tools/opt.py", "ArgumentTypeError"): "argparse's, which prints it",
     ("tools/usage.py", "ArgumentTypeError"): "argparse's, which prints it",
 }

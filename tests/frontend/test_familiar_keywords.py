@@ -50,7 +50,7 @@ def test_take_of_indices_out_of_range(mode: Any, axis: Any) -> None:
     with pytest.raises(IndexOutOfRangeError):
         smelt.take(exact(x), smelt.array([100]), axis)
     with pytest.raises(AttributeValueError, match="mode must be"):
-        smelt.take(exact(x), [1], mode="fill")
+        smelt.take(exact(x), [1], mode="other")
 
 
 def test_where_of_a_condition_has_a_size() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.ir.errors import ArgumentTypeError, DTypeError, ShapeError
+from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError
 
 A = np.arange(12.0).reshape(2, 2, 3)
 INF, NAN = np.inf, np.nan
@@ -289,6 +289,13 @@ def test_tolerances_that_are_nan_or_traced() -> None:
     assert ranks(a, smelt.array([0.1, 2.0])).tolist() == [1, 0]
     compiled = smelt.compile(lambda m, limit: smelt.linalg.matrix_rank(m, rtol=limit))
     assert compiled(a, smelt.array(2.0)).tolist() == [0, 0]
+
+
+def test_least_squares_need_a_number_for_a_tolerance() -> None:
+    a, b = smelt.ones((3, 2)), smelt.ones(3)
+    for call in (lambda: smelt.linalg.lstsq(a, b, rcond=smelt.nan), lambda: smelt.polyfit(b, b, 1, rcond=smelt.nan)):
+        with pytest.raises(AttributeValueError, match="rcond must be a number, is NaN"):
+            call()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])

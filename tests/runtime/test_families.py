@@ -167,8 +167,8 @@ def test_an_op_of_other_sizes(op: Op, both: _Both) -> None:
     rng = random.Random(op.name)
     for case in every_case(op):
         sizes = [
-            *itertools.islice((made for _ in range(60) if (made := _resized(case, rng, 2)) is not None), 2),
-            *itertools.islice((made for _ in range(30) if (made := _resized(case, rng, 0)) is not None), 1),
+            *itertools.islice((made for _ in range(60) if (made := _resized(case, rng, 2)) is not None), 3),
+            *itertools.islice((made for _ in range(30) if (made := _resized(case, rng, 0)) is not None), 2),
         ]
         for made in sizes:
             for transforms in _transforms(made, rng.randint(2, 9)):
