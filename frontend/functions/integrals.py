@@ -17,7 +17,7 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import sqrt
+from .arithmetic import power, sqrt
 from .logic import isinf, logical_and, where
 from .rounding import round
 from .second_kind import positive_exp1
@@ -175,7 +175,7 @@ def _expn(n: int, x: array) -> array:
     known = logical_and(x > 0, x < math.inf)
     z = where(known, x, 1.0)
     falling = exp(-z)
-    pole = math.inf if n < 2 else 1 / (n - 1)
+    pole: array | float = math.inf if n < 2 else 1 / (n - 1)
     if n == 0:
         found = falling / z
     else:
@@ -190,7 +190,11 @@ def _expn(n: int, x: array) -> array:
         for i in range(depth, 0, -1):
             fraction = large + (n + 2 * i - 2) - (i * (n + i - 1)) / fraction
         found = where(far, falling / fraction, small)
-    return where(x == 0, pole, where(known, found, where(x == math.inf, 0, math.nan)))
+    zero = x == 0
+    at_zero = where(zero, x, 0.0)
+    for k in range(1, min(n - 1, 4)):  # terms of derivatives that are finite there
+        pole = pole + power(-at_zero, k) * (1 / (math.factorial(k) * (n - 1 - k)))
+    return where(zero, pole, where(known, found, where(x == math.inf, 0, math.nan)))
 
 
 @remembered

@@ -180,6 +180,7 @@ def _zeta(s: array, q: array) -> array:
     for k in range(1, _TERMS):
         found = found + power(q + k, -s)
     w = q + _TERMS
+    s = where(s > 400, 400, s)  # from there on the rest is 0, and has no slope
     last = power(w, -s)
     found = found + last * (w / (s - 1) + 0.5)
     factor = last * s / w

@@ -205,6 +205,19 @@ def test_gamma_functions_that_vanish_have_no_slope(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+def test_slopes_at_the_ends_of_special_functions(dtype: Any) -> None:
+    """Where a formula has products of 0 and infinity: infinite gamma functions, ζ of what is 1, Eₙ at 0."""
+    for f in (smelt.gamma, smelt.factorial):
+        assert [_slope(f, x, dtype) for x in (300.0, 1e30, INF)] == [INF] * 3
+    assert [_slope(smelt.zeta, x, dtype) for x in (4e3, 1e5, 1e17, 1e30)] == [0] * 4
+    for n in (3, 4, 7, 50):
+        slope = smelt.grad(lambda x, n=n: smelt.expn(n, x))
+        assert _slope(lambda x, n=n: smelt.expn(n, x), 0.0, dtype) == pytest.approx(-1 / (n - 2), rel=1e-6)
+        if n > 3:
+            assert _slope(slope, 0.0, dtype) == pytest.approx(1 / (n - 3), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
 def test_relative_entropy_of_nearly_equal_numbers(dtype: Any) -> None:
     """x·log(x/y) by the difference, where the quotient has few digits beside 1, against mpmath; slopes are finite."""
     rng, eps = np.random.default_rng(0), float(smelt.finfo(dtype).eps)
