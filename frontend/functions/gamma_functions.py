@@ -14,7 +14,7 @@ from .arithmetic import power
 from .logic import isnan, logical_and, logical_or, where
 from .probabilities import log_beta
 from .rounding import floor, round
-from .special_parts import computed, far_of, gamma_parts, stirling_series
+from .special_parts import computed, far_of, gamma_parts, overflowing, stirling_series
 from .transcendental import exp, sin
 
 __all__ = ["beta", "factorial", "gamma", "gammasgn"]
@@ -39,11 +39,15 @@ def _gamma(x: array) -> array:
     below, zero = logical_and(x < 0, x > -math.inf), x == 0
     size = where(below, -x, where(zero, 1.0, x))
     little = logical_and(below, size < 1)
-    found = _of_positive(where(little, size + 1, size))
+    # What vanishes has no slope, and no infinite divisor, of which there would be no slope, either.
+    vanished = logical_and(below, size > (170.0 if x.dtype is dtypes.float64 else 34.0))
+    found = _of_positive(where(vanished, 1.0, where(little, size + 1, size)))
     part, turns = where(below, x - round(x), 0.5), where(below, round(x), 0.0)
     pole = part == 0
-    signed = _parity(turns) * sin(math.pi * where(pole, 0.5, part)) * where(below, where(little, 1, size) * found, 1)
+    sine = _parity(turns) * sin(math.pi * where(pole, 0.5, part))
+    signed = sine * (where(below, where(little, 1, size), 1) * where(below, found, 1))
     mirrored = where(pole, math.nan, math.pi / signed)
+    mirrored = mirrored * where(vanished, 0.0, 1.0)
     found = where(x == -math.inf, math.nan, found)
     return where(zero, 1 / where(zero, x, 1), where(below, mirrored, found))
 
@@ -62,12 +66,13 @@ def _of_positive(x: array) -> array:
     small = where(is_below, small / factor, small * where(is_below, 1.0, factor))
     z = where(logical_and(far, x < end), x, start)
     half = power(z, z * 0.5 - 0.25)
-    large = half * (exp(-z) * (_ROOT_TAU * half)) * exp(stirling_series(z, start))
+    # A quotient, for exp(-z) has an infinite cotangent long before Γ(x) has an infinite slope.
+    large = half * (_ROOT_TAU * half / exp(z)) * exp(stirling_series(z, start))
     found = where(far, large, small)
     # That of whole numbers is whole, where the error is less than a half, and has the derivative that it had.
     exact = logical_and(x == floor(x), found < (2.0**49 if x.dtype is dtypes.float64 else 2.0**20))
     rounded = emit(ops["stop_gradient"], (where(exact, round(found) - found, 0.0),))
-    return where(isnan(x), x, where(infinite, math.inf, found + rounded))
+    return where(isnan(x), x, where(infinite, overflowing(where(infinite, x, 0.0)), found + rounded))
 
 
 @remembered

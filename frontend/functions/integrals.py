@@ -17,9 +17,9 @@ from ..lazy.arrays import ArrayLike, StreamOrDevice, array
 from ..lazy.core import remembered
 from ..lazy.streams import check_stream
 from .arithmetic import abs as absolute
-from .arithmetic import sqrt
+from .arithmetic import power, sqrt
 from .logic import isinf, logical_and, where
-from .rounding import floor
+from .rounding import round
 from .second_kind import positive_exp1
 from .special_coefficients import (
     C_SMALL,
@@ -117,11 +117,11 @@ def _fresnel(x: array, sine: bool) -> array:
 
 
 def _square_of_turns(z: array) -> array:
-    """z² less a multiple of 4, by halves of z whose products are exact or small: z² itself has lost those digits."""
-    high = floor(z * 16) * 0.0625
-    low = z - high
-    square = high * high  # in 256ths
-    return (square - 4 * floor(square * 0.25)) + low * (high + z)
+    """z² less a multiple of 4, of z = 2k + r: 4kr less one, and r². k·r has no more digits than z, and is exact."""
+    k = round(z * 0.5)
+    r = z - 2 * k
+    turns = k * r
+    return 4 * (turns - round(turns)) + r * r
 
 
 @remembered
@@ -175,7 +175,7 @@ def _expn(n: int, x: array) -> array:
     known = logical_and(x > 0, x < math.inf)
     z = where(known, x, 1.0)
     falling = exp(-z)
-    pole = math.inf if n < 2 else 1 / (n - 1)
+    pole: array | float = math.inf if n < 2 else 1 / (n - 1)
     if n == 0:
         found = falling / z
     else:
@@ -190,7 +190,11 @@ def _expn(n: int, x: array) -> array:
         for i in range(depth, 0, -1):
             fraction = large + (n + 2 * i - 2) - (i * (n + i - 1)) / fraction
         found = where(far, falling / fraction, small)
-    return where(x == 0, pole, where(known, found, where(x == math.inf, 0, math.nan)))
+    zero = x == 0
+    at_zero = where(zero, x, 0.0)
+    for k in range(1, min(n - 1, 4)):  # terms of derivatives that are finite there
+        pole = pole + power(-at_zero, k) * (1 / (math.factorial(k) * (n - 1 - k)))
+    return where(zero, pole, where(known, found, where(x == math.inf, 0, math.nan)))
 
 
 @remembered
@@ -228,7 +232,7 @@ def _elliptic(m: array) -> tuple[array, array]:
     a, b = x * 0.0 + 1, sqrt(1 - x)
     rest = 1 - x * 0.5
     share = 1.0
-    for _ in range(9 if m.dtype is dtypes.float64 else 7):
+    for _ in range(12 if m.dtype is dtypes.float64 else 8):
         half = (a - b) * 0.5
         rest = rest - share * half * half
         a, b = (a + b) * 0.5, sqrt(a * b)

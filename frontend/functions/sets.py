@@ -449,6 +449,8 @@ def setdiff1d(
 ) -> array:
     """The distinct elements of ar1 that ar2 does not have, sorted. Without `size` this evaluates them.
 
+    Each NaN is an element of its own.
+
     Args:
         assume_unique: promises that neither has an element twice; then they stay in the order of ar1.
         size: the number of elements of the result: further ones are left out, missing ones are filled up.
@@ -485,6 +487,8 @@ def setxor1d(
     stream: StreamOrDevice = None,
 ) -> array:
     """The sorted distinct elements that only one of both has. Without `size` this evaluates them.
+
+    Each NaN is an element of its own.
 
     Args:
         ar1, ar2: arrays of any shape, flattened.

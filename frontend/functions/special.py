@@ -30,8 +30,10 @@ from .special_coefficients import (
 )
 from .special_parts import (
     MIDDLE,
+    MORE,
     chebyshev,
     computed,
+    enlarged,
     epsilon,
     far_of,
     log_gamma,
@@ -178,6 +180,7 @@ def _zeta(s: array, q: array) -> array:
     for k in range(1, _TERMS):
         found = found + power(q + k, -s)
     w = q + _TERMS
+    s = where(s > 400, 400, s)  # from there on the rest is 0, and has no slope
     last = power(w, -s)
     found = found + last * (w / (s - 1) + 0.5)
     factor = last * s / w
@@ -253,11 +256,21 @@ def i0e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def bessel_i0e(x: array) -> array:
+    scaled, divisor = _i0e_parts(x)
+    return scaled / divisor
+
+
+def _i0e_parts(x: array) -> tuple[array, array]:
+    """exp(-|x|)·I₀(x) as a quotient of numbers from 1 on, if x is large.
+
+    The cotangent of a factor is that of the result times all others: of small ones it may be infinite where the slope
+    is not, and series add twice as much.
+    """
     size = absolute(x)
     far = size > 8
     small = chebyshev(I0_SMALL, where(far, 8.0, size) * 0.25 - 1)
     z = where(far, size, 8.0)
-    return where(far, chebyshev(I0_LARGE, 16 / z - 1) / sqrt(z), small)
+    return where(far, chebyshev(enlarged(I0_LARGE), 16 / z - 1), small), where(far, MORE * sqrt(z), 1.0)
 
 
 @remembered
@@ -273,13 +286,18 @@ def i1e(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
 
 
 def bessel_i1e(x: array) -> array:
+    scaled, divisor = _i1e_parts(x)
+    return scaled / divisor
+
+
+def _i1e_parts(x: array) -> tuple[array, array]:
     size = absolute(x)
     far = size > 8
     near = where(far, 8.0, x)
     small = near * chebyshev(I1_SMALL, absolute(near) * 0.25 - 1)
     z = where(far, size, 8.0)
-    large = chebyshev(I1_LARGE, 16 / z - 1) / sqrt(z)
-    return where(far, where(x < 0, -large, large), small)
+    large = chebyshev(enlarged(I1_LARGE), 16 / z - 1)
+    return where(far, where(x < 0, -large, large), small), where(far, MORE * sqrt(z), 1.0)
 
 
 @remembered
@@ -291,7 +309,7 @@ def i0(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([1, 1.26607, 2815.72], dtype=float32)
     """
     check_stream(stream)
-    return computed("i0", lambda x: _smooth(x, 0, _grown(x, bessel_i0e(x), I0_ENDS, 1)), a)
+    return computed("i0", lambda x: _smooth(x, 0, _grown(x, _i0e_parts(x), I0_ENDS, 1)), a)
 
 
 @remembered
@@ -303,7 +321,7 @@ def i1(a: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     array([0, 0.565159, -2670.99], dtype=float32)
     """
     check_stream(stream)
-    return computed("i1", lambda x: _smooth(x, 1, _grown(x, bessel_i1e(x), I1_ENDS, where(x < 0, -1, 1))), a)
+    return computed("i1", lambda x: _smooth(x, 1, _grown(x, _i1e_parts(x), I1_ENDS, where(x < 0, -1, 1))), a)
 
 
 def _smooth(x: array, order: int, outside: array) -> array:
@@ -316,11 +334,12 @@ def _smooth(x: array, order: int, outside: array) -> array:
     return where(middle, near * y if order else near, outside)
 
 
-def _grown(x: array, scaled: array, ends: tuple[float, float], sign: array | int) -> array:
-    """exp(|x|) times a scaled function, which overflows beyond `ends` (float32, float64), as its derivatives do."""
+def _grown(x: array, parts: tuple[array, array], ends: tuple[float, float], sign: array | int) -> array:
+    """exp(|x|) times a quotient, which overflows beyond `ends` (float32, float64), as its derivatives do."""
     over = absolute(x) > ends[epsilon(x.dtype) < 1e-10]
     half = exp(absolute(where(over, 0, x)) * 0.5)
-    return where(over, sign * overflowing(where(over, x, 0)), half * scaled * half)
+    scaled, divisor = parts
+    return where(over, sign * overflowing(where(over, x, 0)), half * (scaled * (half / divisor)))
 
 
 @remembered

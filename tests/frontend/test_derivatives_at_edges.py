@@ -172,6 +172,51 @@ def test_the_slope_of_ei_is_finite_where_ei_is() -> None:
     assert _slope(smelt.expi, 120.0, smelt.float32) == math.inf
 
 
+#: What grows faster than an exponential, with its slope, near the ends of float32 and of float64.
+GROWING: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], list[float], list[float]]] = {
+    "i0": (smelt.i0, lambda x: mp.besseli(1, x), [8.5, 60.0, 88.75, -90.0, 91.0], [600.0, 712.0, -713.0]),
+    "i1": (smelt.i1, lambda x: mp.besseli(0, x) - mp.besseli(1, x) / x, [8.5, 88.75, -90.0, 91.0], [712.0, -713.0]),
+    "gamma": (
+        smelt.gamma, lambda x: mp.gamma(x) * mp.digamma(x), [15.5, 26.5, 27.5, 30.25, 33.0, -3.5], [120.5, 160.25, -9.5]
+    ),
+    "factorial": (
+        smelt.factorial, lambda x: mp.gamma(x + 1) * mp.digamma(x + 1), [25.5, 27.0, 30.25, 33.0], [119.5, 160.0]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_slopes_near_the_largest_numbers(name: str) -> None:
+    """They are finite, though cotangents of small factors would not be; in halves, too."""
+    f, slope, single, double = GROWING[name]
+    for dtype, points in ((smelt.float32, single), (smelt.float64, double), (smelt.bfloat16, single)):
+        x = smelt.array(points, smelt.float64).astype(dtype)
+        want = [float(slope(mp.mpf(v))) for v in x.astype(smelt.float64).tolist()]
+        found = np.asarray(smelt.grad(lambda x: f(x).sum())(x).astype(smelt.float64))
+        tolerance = 0.005 if dtype is smelt.bfloat16 else 200 * float(smelt.finfo(dtype).eps)
+        np.testing.assert_allclose(found, want, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+def test_gamma_functions_that_vanish_have_no_slope(dtype: Any) -> None:
+    x = smelt.array([-34.5, -35.5, -60.25, -171.5, -396.5, -3571.25][0 if dtype is smelt.float32 else 3 :], dtype)
+    assert smelt.abs(smelt.gamma(x)).max().item() < 1e-37
+    assert smelt.abs(smelt.grad(lambda x: smelt.gamma(x).sum())(x)).max().item() < 1e-36
+
+
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+def test_slopes_at_the_ends_of_special_functions(dtype: Any) -> None:
+    """Where a formula has products of 0 and infinity: infinite gamma functions, ζ of what is 1, Eₙ at 0."""
+    for f in (smelt.gamma, smelt.factorial):
+        assert [_slope(f, x, dtype) for x in (300.0, 1e30, INF)] == [INF] * 3
+    assert [_slope(smelt.zeta, x, dtype) for x in (4e3, 1e5, 1e17, 1e30)] == [0] * 4
+    for n in (3, 4, 7, 50):
+        slope = smelt.grad(lambda x, n=n: smelt.expn(n, x))
+        assert _slope(lambda x, n=n: smelt.expn(n, x), 0.0, dtype) == pytest.approx(-1 / (n - 2), rel=1e-6)
+        if n > 3:
+            assert _slope(slope, 0.0, dtype) == pytest.approx(1 / (n - 3), rel=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
 def test_relative_entropy_of_nearly_equal_numbers(dtype: Any) -> None:
     """x·log(x/y) by the difference, where the quotient has few digits beside 1, against mpmath; slopes are finite."""

@@ -200,6 +200,26 @@ def test_whole_numbers_have_whole_factorials() -> None:
     assert smelt.factorial(4).item() == 24
 
 
+@pytest.mark.parametrize("dtype", [smelt.float32, smelt.float64], ids=str)
+def test_integrals_of_large_operands(dtype: Any) -> None:
+    """Means of numbers that are far apart take more steps; turns of large squares are lost without halves of them."""
+    exponents = np.linspace(1, 37 if dtype is smelt.float32 else 300, 40)
+    x = np.asarray(smelt.array(-(10.0**exponents), smelt.float64).astype(dtype))
+    eps, operands = float(smelt.finfo(dtype).eps), [mp.mpf(float(v)) for v in x]
+    with mp.workdps(40):
+        for f, truth, ulps in ((smelt.ellipk, mp.ellipk, 4), (smelt.ellipe, mp.ellipe, 300)):
+            found = np.asarray(f(smelt.array(x, dtype)))
+            assert all(abs(float(v) / truth(m) - 1) < ulps * eps for v, m in zip(found, operands))
+        places = np.asarray(smelt.array(10.0 ** np.linspace(0.5, 6, 40), smelt.float64).astype(dtype))
+        for found, truth in zip(smelt.fresnel(smelt.array(places, dtype)), (mp.fresnels, mp.fresnelc)):
+            want = [truth(mp.mpf(float(v))) for v in places]
+            assert all(abs(float(v) - w) < 2 * eps for v, w in zip(np.asarray(found), want))
+    huge = smelt.array([1e8, 1e20, float(smelt.finfo(dtype).max)], dtype)
+    for sign in (1, -1):
+        for found in smelt.fresnel(sign * huge):
+            np.testing.assert_allclose(np.asarray(found), sign * 0.5, atol=1e-8)
+
+
 def test_orders_of_exponential_integrals() -> None:
     x = np.array([0.0, 1e-3, 0.7, 2.0, 2.1, 9.0, 40.0, INF, NAN, -1.0])
     for n in (0, 1, 2, 5, 50):

@@ -86,6 +86,19 @@ def test_gradients(name: str) -> None:
     check_gradient(getattr(nn, name), points(name))
 
 
+@pytest.mark.parametrize("dtype", ["bool_", "int8", "uint8", "int16", "uint16", "int32", "uint64"])
+@pytest.mark.parametrize("name", [n for n in FORMULAS if n != "relu2"])
+def test_integers_are_the_numbers_that_they_are(name: str, dtype: str) -> None:
+    """Nothing wraps on the way to the result, which is that of the same numbers in float64. A square stays an int."""
+    settings.tier = "ops"
+    numbers = [-128, -127, -40, -3, -2, -1, 0, 1, 2, 3, 6, 20, 40, 127, 200, 255, 32767, 65535]
+    low, high = (0, 1) if dtype == "bool_" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    fitting = [n for n in numbers if low <= n <= high]
+    x = smelt.array(fitting[: len(fitting) // 2 * 2]).astype(getattr(smelt, dtype))
+    found, want = (np.asarray(getattr(nn, name)(v)) for v in (x, x.astype(smelt.float64)))
+    np.testing.assert_allclose(found.astype(np.float64), want, rtol=1e-5, atol=1e-6)
+
+
 BENDS = np.array([-3.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 3.0, 6.0])
 #: Where both sides do, the first is MLX's and PyTorch's.
 AT_ZERO = {"relu": 0.0, "relu6": 0.0, "leaky_relu": 1.0, "elu": 1.0, "celu": 1.0, "selu": 1.0507 * 1.67326}

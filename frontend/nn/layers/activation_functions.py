@@ -94,7 +94,7 @@ def softmin(x: array, axis: int | tuple[int, ...] = -1) -> array:
     >>> smelt.nn.softmin(smelt.array([1.0, 1.0]))
     array([0.5, 0.5], dtype=float32)
     """
-    return smelt.softmax(-x, axis=axis)
+    return smelt.softmax(-floating(x), axis=axis)
 
 
 @takes_arrays
@@ -115,6 +115,11 @@ def log_softmax(x: array, axis: int = -1) -> array:
 def widened(x: array) -> array:
     """In the dtype in which rows are summed: half precision as float32, integers too."""
     return x.astype(smelt.result_type(x.dtype, smelt.float32))
+
+
+def floating(x: array) -> array:
+    """float32 of integers: among them sums, products and -x wrap, and unsigned ones have no negative bounds."""
+    return x if x.dtype.is_inexact else x.astype(smelt.float32)
 
 
 def largest_and_rest(x: array, axis: int) -> tuple[array, array]:
@@ -198,7 +203,7 @@ def log_sigmoid(x: array) -> array:
     >>> smelt.nn.log_sigmoid(smelt.array([0.0, -100.0]))
     array([-0.693147, -100], dtype=float32)
     """
-    return -softplus(-x)
+    return -softplus(-floating(x))
 
 
 @takes_arrays
@@ -210,6 +215,7 @@ def softsign(x: array) -> array:
     >>> smelt.nn.softsign(smelt.array([-1.0, 3.0]))
     array([-0.5, 0.75], dtype=float32)
     """
+    x = floating(x)
     return smelt.divide(x, 1 + smelt.abs(x))
 
 
@@ -222,6 +228,7 @@ def softshrink(x: array, lambd: float = 0.5) -> array:
     >>> smelt.nn.softshrink(smelt.array([-2.0, 0.25, 2.0]))
     array([-1.5, 0, 1.5], dtype=float32)
     """
+    x = floating(x)
     return smelt.where(smelt.abs(x) > lambd, x - smelt.sign(x) * lambd, 0)
 
 
@@ -233,7 +240,7 @@ def hard_shrink(x: array, lambd: float = 0.5) -> array:
     >>> smelt.nn.hard_shrink(smelt.array([-2.0, 0.25, 2.0]))
     array([-2, 0, 2], dtype=float32)
     """
-    return smelt.where(smelt.abs(x) > lambd, x, 0)
+    return smelt.where(smelt.abs(floating(x)) > lambd, x, 0)
 
 
 @takes_arrays
@@ -257,6 +264,7 @@ def gelu_approx(x: array) -> array:
     >>> smelt.nn.gelu_approx(smelt.array([-1.0, 1.0]))
     array([-0.158808, 0.841192], dtype=float32)
     """
+    x = floating(x)
     near = smelt.clip(x, -40, 40)  # powers of larger x are infinite, and so was the derivative
     # ½ · (1 + tanh y) as sigmoid(2 · y), which does not cancel where x is negative.
     scale = 2 * math.sqrt(2 / math.pi)
@@ -334,6 +342,7 @@ def hardswish(x: array) -> array:
     >>> smelt.nn.hardswish(smelt.array([-4.0, 0.0, 3.0]))
     array([0, 0, 3], dtype=float32)
     """
+    x = floating(x)
     # Nothing and x itself where they are meant: 0 · ∞ is neither, and 6 · x may be infinite.
     middle = smelt.where(smelt.abs(x) < 3, x, 0)
     return smelt.where(x <= -3, 0, smelt.where(x < 3, middle * (middle + 3) / 6, x))
