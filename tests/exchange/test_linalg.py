@@ -240,9 +240,9 @@ def test_vectors(name: str, dtype: type) -> None:
 FORMS: dict[int, Callable[[np.random.Generator], Sequence[Any]]] = {
     1: lambda rng: [rng.normal(size=(1, 1))],
     2: lambda rng: rng.normal(size=(12, 2, 2)),
-    3: lambda rng: [np.zeros((3, 3)), rng.normal(size=(3, 3)) * 1e18],
     5: lambda rng: [
         *rng.normal(size=(4, 5, 5)), np.roll(np.eye(5), 1, 0), np.eye(5, k=-1), _hermitian(rng.normal(size=(5, 5))),
+        np.zeros((5, 5)), rng.normal(size=(5, 5)) * 1e18,
     ],
     6: lambda rng: [np.kron(np.eye(3), [[0, 1], [-1, 0]]), rng.normal(size=(6, 6)) * 10.0 ** np.arange(-6, 6, 2)],
     12: lambda rng: [rng.normal(size=(12, 12))],
