@@ -288,19 +288,23 @@ def _learn(order: Sequence[Node | RecordedNode], program: Executable) -> None:
         cost.learn(to_compile(order), program.worked)
 
 
-def may_come_to_host(order: Iterable[Node | RecordedNode]) -> bool:
+def may_come_to_host(order: Sequence[Node | RecordedNode]) -> bool:
     """Whether a graph may run op by op on the host, in place of a device whose memory is its own: nothing in it was
     written for the device, and little of what it reads lies there alone."""
-    order = list(order)
     if not is_portable(order):
         return False
     leaves = dict.fromkeys(ref for node in order for ref in node.inputs)
     return are_near(node.values[i] for node, i in leaves if node.values is not None)
 
 
-def is_portable(order: Iterable[Node | RecordedNode]) -> bool:
+def is_portable(order: Sequence[Node | RecordedNode]) -> bool:
     """Whether nothing in a graph was written for a device."""
-    return all(not isinstance(n.op, CustomCall) and all(is_portable(f.body) for f in callees(n)) for n in order)
+    ops = {node.op for node in order}
+    if any(isinstance(op, CustomCall) for op in ops):
+        return False
+    if not any(op is APPLY or op.kind == "control" for op in ops):
+        return True
+    return all(is_portable(f.body) for node in order for f in callees(node))
 
 
 def are_near(buffers: Iterable[Buffer]) -> bool:
