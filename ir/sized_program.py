@@ -190,6 +190,9 @@ class BoundProgram(OpProgram):
             return super()._run(arrays)
         return self._run_calls(self._sized.frame.copy(), arrays)
 
+    def as_calls(self) -> tuple[list[Any], list[Any]] | None:
+        return self._sized.frame, self._calls
+
     def _view(self, place: int) -> OpView:
         view: OpView = self._sized.steps[place].view
         return view
