@@ -191,7 +191,7 @@ class BoundProgram(OpProgram):
         return self._run_calls(self._sized.frame.copy(), arrays)
 
     def as_calls(self) -> tuple[list[Any], list[Any]] | None:
-        return self._sized.frame, self._calls
+        return None if self._calls is None else (self._sized.frame, self._calls)
 
     def _view(self, place: int) -> OpView:
         view: OpView = self._sized.steps[place].view

@@ -1,5 +1,5 @@
-"""Runs of a compiled function op by op that take microseconds: to find out each time what runs, and to measure it, would
-take as long as the runs."""
+"""Runs of a compiled function op by op that take microseconds: to find out each time what runs, and to measure it,
+would take as long as the runs."""
 
 from __future__ import annotations
 
