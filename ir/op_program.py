@@ -198,15 +198,11 @@ class OpProgram:
         try:
             host_calls.run(frame, self._calls)
         except MemoryError as error:
-            raise self.without_memory(frame, error) from None
+            if frame[-1] is None:
+                raise
+            view = self.view(frame[-1])
+            raise out_of_memory(view.op, error, view) from None
         return [frame[i] for i in self.returns]
-
-    def without_memory(self, frame: list[Any], error: MemoryError) -> MemoryError:
-        """The error of calls on a frame that had no memory: its last entry says which of them."""
-        if frame[-1] is None:
-            return error
-        view = self._view(frame[-1])
-        return out_of_memory(view.op, error, view)
 
     def _noted(self) -> list[host_calls.Call] | None:
         """What the steps call, by the types of their values; None where not all can be called."""
@@ -220,7 +216,8 @@ class OpProgram:
     def _otherwise(self, view: OpView, attrs: dict[str, Any]) -> Callable[..., list[np.ndarray]]:
         return functools.partial(self._result_list, view, attrs)
 
-    def _view(self, place: int) -> OpView:
+    def view(self, place: int) -> OpView:
+        """A step, for errors."""
         view: OpView = self.steps[place].view
         return view
 

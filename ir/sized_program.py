@@ -193,7 +193,7 @@ class BoundProgram(OpProgram):
     def as_calls(self) -> tuple[list[Any], list[Any]] | None:
         return None if self._calls is None else (self._sized.frame, self._calls)
 
-    def _view(self, place: int) -> OpView:
+    def view(self, place: int) -> OpView:
         view: OpView = self._sized.steps[place].view
         return view
 

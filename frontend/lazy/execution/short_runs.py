@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from smelt.backends.buffer import pool
 from smelt.ir import profiling
-from smelt.ir.op_program import OpProgram
+from smelt.ir.op_program import OpProgram, out_of_memory
 from smelt.ir.settings import settings
 from smelt.runtime import Buffer
 
@@ -66,4 +66,7 @@ class ShortRuns:
                 core.native.run_on_buffers, frame, self._calls, list(inputs), self._returns, self._results
             )
         except MemoryError as error:
-            raise self._ops.without_memory(frame, error) from None
+            if frame[-1] is None:
+                raise
+            view = self._ops.view(frame[-1])
+            raise out_of_memory(view.op, error, view) from None
