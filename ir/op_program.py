@@ -175,13 +175,17 @@ class OpProgram:
         frame = self.frame.copy()
         checked = settings.check
         if not checked and profiling.active is None:
-            if self._calls is None and self._runs == 0 and self.origin is None:
-                self._calls = self._noted()
-            if self._calls is not None:
+            if self.as_calls() is not None:
                 return self._run_calls(frame, arrays)
         frame[: len(arrays)] = arrays
         self._run_rules(frame, checked)
         return [frame[i] for i in self.returns]
+
+    def as_calls(self) -> tuple[list[Any], list[host_calls.Call]] | None:
+        """The frame on which it runs, to be copied, and the calls that do that; None where not all steps are calls."""
+        if self._calls is None and self._runs == 0 and self.origin is None:
+            self._calls = self._noted()
+        return None if self._calls is None else (self.frame, self._calls)
 
     def _run_calls(self, frame: list[Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run what was noted."""
@@ -196,7 +200,7 @@ class OpProgram:
         except MemoryError as error:
             if frame[-1] is None:
                 raise
-            view = self._view(frame[-1])
+            view = self.view(frame[-1])
             raise out_of_memory(view.op, error, view) from None
         return [frame[i] for i in self.returns]
 
@@ -212,7 +216,8 @@ class OpProgram:
     def _otherwise(self, view: OpView, attrs: dict[str, Any]) -> Callable[..., list[np.ndarray]]:
         return functools.partial(self._result_list, view, attrs)
 
-    def _view(self, place: int) -> OpView:
+    def view(self, place: int) -> OpView:
+        """A step, for errors."""
         view: OpView = self.steps[place].view
         return view
 

@@ -190,7 +190,10 @@ class BoundProgram(OpProgram):
             return super()._run(arrays)
         return self._run_calls(self._sized.frame.copy(), arrays)
 
-    def _view(self, place: int) -> OpView:
+    def as_calls(self) -> tuple[list[Any], list[Any]] | None:
+        return None if self._calls is None else (self._sized.frame, self._calls)
+
+    def view(self, place: int) -> OpView:
         view: OpView = self._sized.steps[place].view
         return view
 

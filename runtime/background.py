@@ -64,6 +64,11 @@ class Pending:
         self._tries = 0
         self._worker: _Worker | None = None  #: who compiles it
 
+    @property
+    def is_over(self) -> bool:
+        """`ready` as far as it is known, without a look at who compiles it."""
+        return self._over
+
     def ready(self) -> bool:
         """Whether it is over, with a program or without."""
         if not self._over and self._worker is not None:

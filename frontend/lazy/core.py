@@ -536,7 +536,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 24
+INTERFACE = 25
 native: Any = _native()
 if native is not None:
     native.connect(

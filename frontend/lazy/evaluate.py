@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -104,6 +104,8 @@ def _ran_as_planned(found: Plan, tight: bool) -> tuple[bool, Known | None]:
         return False, known
     if known.bound is not None and _ran_by_program(found, known.bound):
         return True, known
+    if known.groups and _ran_in_groups(found, known.groups, known.structure):
+        return True, known
     as_it_is = known.rests(found) and (  # which finds out about pieces
         known.in_small_pieces or not tiers.groups_pay(found.seconds, found.ops, known.structure.spent)
     )
@@ -136,14 +138,29 @@ def _ran_by_program(found: Plan, bound: BoundProgram) -> bool:
     """Run a plan by its program; False where there is none any more, others have some of the nodes in work, or memory
     is short."""
     program = bound.program()
-    if program is None:
+    return program is not None and _ran_bound(found, bound, program.run)
+
+
+def _ran_in_groups(found: Plan, bound: BoundProgram, structure: tiers.Structure) -> bool:
+    """The same with kernels for all sizes; False also where there is something to do about a program."""
+    groups = bound.groups()
+    if groups is None:
         return False
+
+    def run(values: list[Buffer]) -> list[Buffer]:
+        results = structure.run_ops(lambda: groups.run([b.array for b in values]))
+        return [as_buffer(np.asarray(x), aval) for x, aval in zip(results, groups.results)]
+
+    return _ran_bound(found, bound, run)
+
+
+def _ran_bound(found: Plan, bound: BoundProgram, run: Callable[[list[Buffer]], list[Buffer]]) -> bool:
     mine, outer = _Evaluation(), _own.owned
     try:
         if not found.claim(mine.owned):
             return False
         _own.owned = mine.owned
-        found.give(program.run(found.values(bound.places)), mine.owned)
+        found.give(run(found.values(bound.places)), mine.owned)
     except OutOfMemoryError:  # the other way says what did not fit
         return False
     finally:
@@ -418,6 +435,9 @@ def _run_tiered(
         if without_sizes is None:
             _give(keep, structure.run_ops(lambda: direct.run(order, keep)))
         else:
+            if known is not None and known.groups is None:
+                bound = bound_program(graph, order) if device.is_host and known.is_shared else None
+                known.groups = bound or False
             order.clear()
             values = [b.array for b in graph.values()]
             found = structure.run_ops(lambda: without_sizes.run(values))

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from smelt.ir import locks
+from smelt.ir.op_program import OpProgram
 from smelt.ir.settings import settings
 from smelt.runtime import Executable
 
 from ..graph import APPLY, Node, RecordedNode, callees
+from . import tiers
 from .subgraphs import Subgraph, executables
 
 
@@ -32,6 +35,21 @@ class BoundProgram(NamedTuple):
     def program(self) -> Executable | None:
         """It, if it is kept still and fits the settings."""
         return executables.get(self.key) if settings.of_programs == self.of_programs else None
+
+    def groups(self) -> OpProgram | None:
+        """The same in groups, as long as there is nothing to do about the program; see `strided`."""
+        if settings.of_programs != self.of_programs:
+            return None
+        structure = tiers.structures.get(self.key)
+        if structure is None or structure.counted is None or not structure.rests(*structure.counted):
+            return None
+        if executables.get(self.key) is not None and not structure.prefers_ops:
+            return None
+        strided = locks.loaded("smelt.lazy.execution.strided")
+        found: OpProgram | None = strided.kept_program(self.key)
+        if found is not None:
+            structure.runs_by(*strided.state_of(found))
+        return found
 
 
 def bound_program(graph: Subgraph, order: Sequence[Node]) -> BoundProgram | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from smelt.ir import locks
 from smelt.ir.settings import settings
@@ -30,7 +30,8 @@ class Known:
 
     Attributes:
         key: theirs.
-        bound: their program, when it is taken in any case.
+        bound: their program, when it is taken in any case. groups: what they run by as long as there is none, with
+            kernels for all sizes.
         structure: what is known of graphs of that structure; it is shared as soon as there is more to do about one.
         is_shared: whether it is.
         ops: how many there are to compile, once that matters.
@@ -39,11 +40,12 @@ class Known:
         is_portable: whether they may run on the host in its place.
     """
 
-    __slots__ = ("bound", "in_small_pieces", "is_portable", "is_shared", "key", "met", "ops", "structure")
+    __slots__ = ("bound", "groups", "in_small_pieces", "is_portable", "is_shared", "key", "met", "ops", "structure")
 
     def __init__(self, key: Any) -> None:
         self.key = key
         self.bound: BoundProgram | None = None
+        self.groups: BoundProgram | Literal[False] | None = None  #: False: there can be none; None: not asked yet
         self.structure = tiers.Structure()
         self.is_shared = False
         self.ops: int | None = None

@@ -260,6 +260,12 @@ def program_of_function(key: Any, f: GraphFunction, device: Device) -> OpProgram
     return found
 
 
+def kept_program(key: Any) -> OpProgram | None:
+    """The program of a structure, if it is there."""
+    found: OpProgram | None = _programs.get(key)
+    return found
+
+
 def grouped(key: Any, program: OpProgram, device: Device) -> OpProgram:
     """`program_of`, kept by the structure."""
     found: OpProgram = _programs.get_or_wait(key, lambda: program_of(program, device))

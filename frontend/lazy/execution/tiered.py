@@ -21,6 +21,7 @@ from ..graph import GraphFunction, RecordedNode
 from . import direct, strided, tiers
 from .programs import kept_program, program_in_background
 from .rolled import rolled
+from .short_runs import SHORT, UNMEASURED, ShortRuns
 from .subgraphs import executables
 from .work import work
 
@@ -114,8 +115,13 @@ class TieredExecutable(Executable):
         self._program: Executable | None = None
         self._strided: OpProgram | None = None
         self._timed_plan: Timed | None = None
+        self._measured = 0  #: runs op by op
+        self._short: ShortRuns | None = None
 
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
+        short = self._short
+        if short is not None and self._program is None and short.may_run():
+            return short.run(inputs)
         return self.run_donated(inputs, ())
 
     @property
@@ -145,6 +151,9 @@ class TieredExecutable(Executable):
         program = self._program or self._made(tier)
         if program is None or (structure.prefers_ops and tier == "auto"):
             found = structure.run_ops(lambda: self._run_ops(inputs))
+            self._measured += 1
+            if self._measured > UNMEASURED and structure.ops_seconds < SHORT:
+                self._short = self._short_runs()
             if self._passing:  # it is met again
                 structure.can_wait, self._passing = True, False
             return found
@@ -203,6 +212,15 @@ class TieredExecutable(Executable):
         ops = self._ops if tier == "ops" or (tier == "auto" and not self._has_groups) else self._grouped()
         found = ops.run([b.array for b in inputs])
         return [direct.as_buffer(np.asarray(x), aval) for x, aval in zip(found, self.results)]
+
+    def _short_runs(self) -> ShortRuns | None:
+        """What the next runs are, if they go as the last one did, on the host and in no groups."""
+        if self._host is not self._device or self._strided is not None or self._has_groups:
+            return None
+        known = self._short
+        if known is None:
+            return ShortRuns.of(self._ops, self._structure)
+        return known.again()
 
     def _grouped(self) -> OpProgram:
         """The ops, in groups where they can be."""

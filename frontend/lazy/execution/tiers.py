@@ -235,6 +235,10 @@ class Structure:
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
 
+    def ran_again(self) -> None:
+        """A run that was not measured, because it takes no longer than to look at the clock."""
+        self.spent += self.ops_seconds * self.share * self.own
+
     def runs_by(self, sizes: str, by_kernels: bool) -> None:
         """Note what `strided` says of it, and whether kernels for all sizes compute all that they can."""
         self.sizes, self.share = sizes, GAIN if by_kernels else 1.0

@@ -75,6 +75,7 @@ static PyMethodDef functions[] = {
     {"sizeless_key", sizeless_key, METH_O, "See `smelt.lazy.sizeless.sizeless_key`."},
     {"dependent_on", dependent_on, METH_VARARGS, "See `smelt.lazy.graph.dependent_on`."},
     {"plan", plan, METH_O, "See `smelt.lazy.execution.steps.plan`."},
+    {"run_on_buffers", run_on_buffers, METH_VARARGS, "See `smelt.lazy.execution.short_runs`."},
     {"run_calls", run_calls, METH_VARARGS, "See `smelt.ir.host_calls.run_calls`."},
     {"buffers_like", (PyCFunction)(void (*)(void))buffers_like, METH_FASTCALL, "See `smelt.lazy.alike`."},
     {"put_like", (PyCFunction)(void (*)(void))put_like, METH_FASTCALL, "See `smelt.lazy.alike`."},

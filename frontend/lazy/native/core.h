@@ -4,7 +4,7 @@
 
    nodes.c: `Node`, `leaf`, `topological`, `parameter_below`; keys.c: `structure_key`, `dependent_on`; sizeless.c:
    `sizeless_key`; memory.c: `Memory`, `call`, `evaluated`; recipes.c: recipes for all sizes; plan.c: `Plan`; steps.c:
-   running it; calls.c: `run_calls`; alike.c: `buffers_like`, `put_like`; elements.c: erf, shifts; selected.c: elements of one array or
+   running it; calls.c: `run_calls`, `run_on_buffers`; alike.c: `buffers_like`, `put_like`; elements.c: erf, shifts; selected.c: elements of one array or
    another; row_sums.c: sums of rows; row_extrema.c: extrema of rows; running.c: running sums and extrema; halves.c: half precision; threefry.c: random words;
    fourier.c: Fourier transforms; small_matrices.c: factors of small matrices; radix.c: sorting; written_rows.c:
    scattering; arranged.c: copies in another order; core.c: the module.
@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 24
+#define INTERFACE 25
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
@@ -85,9 +85,11 @@ SHARED PyObject *plan(PyObject *module, PyObject *refs);
 
 /* steps.c */
 SHARED PyObject *connect_steps(PyObject *module, PyObject *args);
+SHARED PyObject *buffer_of(PyObject *array, PyObject *aval);
 
 /* calls.c */
 SHARED PyObject *run_calls(PyObject *module, PyObject *given);
+SHARED PyObject *run_on_buffers(PyObject *module, PyObject *given);
 
 /* alike.c */
 SHARED PyObject *buffers_like(PyObject *module, PyObject *const *given, Py_ssize_t n_given);

@@ -83,7 +83,7 @@ done:
 static Py_ssize_t at_address, at_array, at_aval, at_home; /* slots of buffers; 0: they are not what is known here */
 
 /* A result as a buffer. */
-static PyObject *buffer_of(PyObject *array, PyObject *aval)
+PyObject *buffer_of(PyObject *array, PyObject *aval)
 {
     if (at_array) {
         PyObject *base = PyObject_GetAttrString(array, "base");
