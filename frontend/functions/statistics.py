@@ -76,7 +76,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
         return up
     down = edges.size - convert(searchsorted(edges[::-1], values, "left" if right else "right"), dtypes.int32)
     first, last = edges[0], edges[-1]
-    return where((first <= last) | (last != last), up, down)
+    return where((first <= last) | ((first == first) & (last != last)), up, down)
 
 
 def bincount(
