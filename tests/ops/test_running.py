@@ -83,6 +83,7 @@ def test_in_the_dtype_that_is_asked_for(given: str) -> None:
         for dtype in ("bool", "uint8", "int8", "int32", "int64", "float32", "float64", "complex64"):
             if given == "complex64" and dtype != given:
                 continue  # NumPy warns: the imaginary part is lost
-            found = getattr(smelt, name)(exact(host), axis=1, dtype=getattr(smelt, dtype if dtype != "bool" else "bool_"))
+            asked = getattr(smelt, "bool_" if dtype == "bool" else dtype)
+            found = getattr(smelt, name)(exact(host), axis=1, dtype=asked)
             wanted = getattr(np, name)(host, axis=1, dtype=dtype)
             np.testing.assert_array_equal(np.array(found), wanted, strict=True)
