@@ -442,7 +442,7 @@ class TestScansOfBools:
         x = smelt.array([False, True, True])
         found = smelt.cumsum(x)
         assert found.dtype is smelt.int32 and found.tolist() == [0, 1, 2]
-        found = smelt.cumsum(x, dtype=smelt.bool_)  # MLX has no dtype here; NumPy and the standard keep what is asked for
+        found = smelt.cumsum(x, dtype=smelt.bool_)  # no dtype in MLX; as in NumPy and the standard
         assert found.dtype is smelt.bool_ and found.tolist() == [False, True, True]
 
 
