@@ -27,6 +27,7 @@ from smelt.ir.errors import (
     DTypeError,
     FileFormatError,
     IndexOutOfRangeError,
+    IndexShapeError,
     IRError,
     KernelError,
     LibraryError,
@@ -52,10 +53,10 @@ from smelt.ir.mlir import BindingsError
 __all__ = [
     "ArgumentTypeError", "AttributeValueError", "AxisError", "BindingsError", "BufferExportError", "CustomCallError",
     "DTypeError", "DeviceError", "DistributedError", "DonatedError", "EmitError", "FileFormatError", "IRError",
-    "IndexOutOfRangeError", "KernelError", "LibraryError", "MetalCheckError", "MetalCompileError", "MetalRunError",
-    "MissingMemberError", "MissingNameError", "MissingPackageError", "NotDifferentiableError", "OutOfMemoryError",
-    "PassError", "PipelineError", "ProfileError", "SettingError", "ShapeError", "SimulatorError", "SmeltError",
-    "TraceError", "TreeError", "UndefinedMethodError",
+    "IndexOutOfRangeError", "IndexShapeError", "KernelError", "LibraryError", "MetalCheckError", "MetalCompileError",
+    "MetalRunError", "MissingMemberError", "MissingNameError", "MissingPackageError", "NotDifferentiableError",
+    "OutOfMemoryError", "PassError", "PipelineError", "ProfileError", "SettingError", "ShapeError", "SimulatorError",
+    "SmeltError", "TraceError", "TreeError", "UndefinedMethodError",
 ]  # fmt: skip
 
 __dir__ = listed(globals())

@@ -46,6 +46,10 @@ class AxisError(ShapeError, IndexError):
     """An axis that an array does not have. MLX raises an IndexError, NumPy both."""
 
 
+class IndexShapeError(ShapeError, IndexError):
+    """A mask, or arrays of indices, whose shapes do not fit to the array or to each other: an IndexError to NumPy."""
+
+
 class DTypeError(SmeltError, TypeError, ValueError):
     """Element types that an op does not take."""
 

@@ -22,6 +22,7 @@ from smelt.ir.errors import (
     AttributeValueError,
     DTypeError,
     IndexOutOfRangeError,
+    IndexShapeError,
     ShapeError,
     SmeltError,
     TraceError,
@@ -100,7 +101,7 @@ _REMEMBERED = _BASIC_TYPES | {array}
 
 
 def plan_of(x: array, index: Any) -> Plan:
-    """Resolve an index. Raises IndexOutOfRangeError, ShapeError, DTypeError, TraceError."""
+    """Resolve an index. Raises IndexOutOfRangeError, IndexShapeError, DTypeError, TraceError."""
     shape = x.aval.shape
     entries, used = _entries(x, index)
     plan = Plan(shape)
@@ -141,7 +142,7 @@ def plan_of(x: array, index: Any) -> Plan:
             together = broadcast_together("index", [i for _, i in found])
         except ShapeError:
             shapes = " and ".join(str(i.shape) for _, i in found)
-            raise ShapeError(
+            raise IndexShapeError(
                 at_user_line(f"smelt: index arrays of shapes {shapes} cannot be broadcast together")
             ) from None
         plan.lead = together[0].shape
@@ -245,7 +246,7 @@ class _Places:
 
     def checked(self, axis: int, x: array) -> np.ndarray:
         if x.shape[axis] != self.extent:
-            raise ShapeError(
+            raise IndexShapeError(
                 at_user_line(f"smelt: the mask has {self.extent} elements where axis {axis} of {x.aval} lies")
             )
         return self.index
@@ -366,7 +367,7 @@ def holds_array(values: Any, depth: int = 64) -> bool:
 
 def _checked_mask(x: array, mask: Any) -> _Mask:
     if mask.ndim > x.ndim:
-        raise ShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}"))
+        raise IndexShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}"))
     return _Mask(mask)
 
 
@@ -414,6 +415,7 @@ def getitem(x: array, index: Index, /) -> array:
     Raises:
         IndexOutOfRangeError: an int outside of its axis, also in a list or an array whose values are there. Those of
             arrays that are not computed yet read the nearest element.
+        IndexShapeError: a mask that does not fit, or arrays of indices that cannot be broadcast together.
         TraceError: a mask inside `compile` or `vmap`.
     """
     if type(index) in (list, np.ndarray) and x.ndim:  # its values are known now, and no part of a recipe

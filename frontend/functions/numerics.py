@@ -14,6 +14,7 @@ from smelt.ir.dtypes import DType
 from smelt.ir.errors import ArgumentTypeError, AttributeValueError, DTypeError, ShapeError, at_user_line, shown
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import explain_keywords
+from smelt.ir.op import registry as ops
 
 from ..lazy.arguments import dtype_of, integer, is_list, number
 from ..lazy.arrays import (
@@ -24,6 +25,7 @@ from ..lazy.arrays import (
     broadcast_shapes,
     broadcast_to_shape,
     convert,
+    emit_elementwise,
     from_host,
 )
 from ..lazy.core import remembered
@@ -33,6 +35,7 @@ from ..lazy.operands import arrays_of, as_floating
 from ..lazy.streams import check_stream
 from .arithmetic import power, remainder
 from .bins import require_real
+from .complex_numbers import imag, real
 from .index_functions import take, take_along_axis
 from .indexing import host_array
 from .joining import concatenate, unstack
@@ -216,20 +219,29 @@ def interp(
     high = values[-1] if right is None else _scalar("right", right, dtype)
     if size == 1:
         inside = where(at == at, values[0], at)
+    elif dtype.is_complex:  # by parts: a product of an infinity and a real number as a complex one is NaN
+        parts = (_on_lines(at, points, part(values)) for part in (real, imag))
+        inside = emit_elementwise(ops["complex"], *parts)
     else:
-        i = convert(searchsorted(points, at, "right"), counting(points.size))
-        i = where(i < 1, 1, where(i > size - 1, size - 1, i))
-        x0, x1, y0, y1 = take(points, i - 1), take(points, i), take(values, i - 1), take(values, i)
-        width = x1 - x0
-        flat = width == 0
-        inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
-        inside = where(at == points[-1], values[-1], inside)
-        # Beside infinite points the line from the other point may have a value.
-        slope = (y1 - y0) / where(flat, 1, width)
-        other = where(y0 == y1, y0, slope * (at - x1) + y1)
-        other = where(at == x0, y0, where(isnan(other), slope * (at - x0) + y0, other))
-        inside = where(logical_and(at == at, isnan(inside)), other, inside)
+        inside = _on_lines(at, points, values)
     return convert(where(at < points[0], low, where(at > points[-1], high, inside)), dtype)
+
+
+def _on_lines(at: array, points: array, values: array) -> array:
+    """On the lines between neighbours of two points or more, at places between them."""
+    size = points.size
+    i = convert(searchsorted(points, at, "right"), counting(points.size))
+    i = where(i < 1, 1, where(i > size - 1, size - 1, i))
+    x0, x1, y0, y1 = take(points, i - 1), take(points, i), take(values, i - 1), take(values, i)
+    width = x1 - x0
+    flat = width == 0
+    inside = where(flat, y1, y0 + (at - x0) / where(flat, 1, width) * (y1 - y0))
+    inside = where(at == points[-1], values[-1], inside)
+    # Beside infinite points the line from the other point may have a value.
+    slope = (y1 - y0) / where(flat, 1, width)
+    other = where(y0 == y1, y0, slope * (at - x1) + y1)
+    other = where(at == x0, y0, where(isnan(other), slope * (at - x0) + y0, other))
+    return where(logical_and(at == at, isnan(inside)), other, inside)
 
 
 def _scalar(what: str, a: ArrayLike, dtype: DType) -> array:

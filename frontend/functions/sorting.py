@@ -346,7 +346,8 @@ def cumsum(
     Args:
         reverse: run from the end.
         inclusive: whether an element counts in its own sum; if not, the first sum is 0.
-        dtype: to sum in, by default the array's; for bool int32, of 2**31 and more int64, as in `sum`.
+        dtype: to sum in, by default the array's; for bool int32, of 2**31 and more int64, as in `sum`; bool if asked
+            for: whether any is true.
         include_initial: whether 0 is put before the first sum (in `cumprod` 1), so that there is one more.
         out: None; NumPy's functions pass it.
 
@@ -360,7 +361,8 @@ def cumsum(
     if x.dtype is dtypes.bool_:
         along = x.shape[one_axis("cumsum", axis, x.ndim)] if x.ndim and axis is not None else x.size
         x = convert(x, counting(along))
-    return _scan("cumsum", x, axis, reverse, inclusive, 0 if include_initial else None)
+    found = _scan("cumsum", x, axis, reverse, inclusive, 0 if include_initial else None)
+    return found if dtype is None else convert(found, dtype_of("cumsum", dtype))
 
 
 @remembered

@@ -54,7 +54,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
     """In which bin each element lies, int32: i where ``bins[i - 1] <= x < bins[i]``, 0 before all, their number behind.
 
     Args:
-        x: any shape. bins: a vector, ascending or descending.
+        x: any shape. bins: a vector, ascending or descending; NaN comes after all numbers.
         right: whether the bins contain their right end instead of the left one.
 
     Raises:
@@ -75,7 +75,8 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, stream: Stre
     if edges.size < 2:
         return up
     down = edges.size - convert(searchsorted(edges[::-1], values, "left" if right else "right"), dtypes.int32)
-    return where(edges[0] <= edges[-1], up, down)
+    first, last = edges[0], edges[-1]
+    return where((first <= last) | ((first == first) & (last != last)), up, down)
 
 
 def bincount(

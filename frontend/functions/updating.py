@@ -15,7 +15,7 @@ import numpy as np
 
 from smelt.ir import dtypes
 from smelt.ir.aval import Aval
-from smelt.ir.errors import ShapeError, at_user_line, called
+from smelt.ir.errors import IndexShapeError, ShapeError, at_user_line, called
 from smelt.ir.op import registry as ops
 from smelt.ir.ops.indexing import Scatter
 from smelt.ir.settings import settings
@@ -380,7 +380,7 @@ def _only_mask(x: array, index: Any) -> tuple[array, int] | None:
     axis = place if not dots or dots[0] > place else x.ndim - mask.ndim - (len(entries) - 1 - place)
     if used > x.ndim or mask.shape != x.shape[axis : axis + mask.ndim]:
         where = f" from axis {axis} on" if axis else ""
-        raise ShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}{where}"))
+        raise IndexShapeError(at_user_line(f"smelt: a mask of shape {mask.shape} for an array {x.aval}{where}"))
     return mask, axis
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -178,3 +180,13 @@ def _formatter(host: np.ndarray) -> Any:
     if host.dtype.kind == "c":
         return {"complex_kind": lambda v: f"{v.real:{spec}}{v.imag:+{spec}}j"}
     return None
+
+
+def _shown_by_name(self: reprlib.Repr, x: Any, level: int) -> str:
+    """In place of `reprlib.Repr.repr_array`, whose choice is by the name of the type alone until Python 3.12."""
+    return _standard_array(self, x, level) if type(x).__module__ == "array" else self.repr_instance(x, level)
+
+
+if sys.version_info < (3, 12):  # else what pytest and debuggers show of an array is an error
+    _standard_array = reprlib.Repr.repr_array
+    reprlib.Repr.repr_array = _shown_by_name  # type: ignore[method-assign]

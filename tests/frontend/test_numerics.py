@@ -37,6 +37,19 @@ def test_interp(dtype: str, tolerance: float) -> None:
         smelt.interp(smelt.array(1.0), smelt.ones(2), smelt.ones(2), period=0)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_interp_between_infinite_values(dtype: str) -> None:
+    x = np.array([0, 1, 2, 3, 4, 5, 6, np.inf, -np.inf])
+    for points in ([1.0, 3, 5], [1.0, 3, np.inf], [-np.inf, 3, 5]):
+        for values in itertools.product([0.5, np.inf, -np.inf, np.nan], repeat=3):
+            fp = np.array(values, dtype)
+            if dtype == "complex128":
+                fp.imag[...] = [2.0, np.inf, 1.0]
+            found = smelt.interp(exact(x), exact(np.array(points)), exact(fp))
+            for part in (np.real, np.imag):  # NumPy does not compare complex infinities by parts
+                np.testing.assert_allclose(part(np.array(found)), part(np.interp(x, points, fp)), 1e-12)
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("shape", [(3,), (7,), (4, 5), (3, 3, 4)], ids=str)
 def test_gradient(shape: tuple[int, ...], order: Any) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
+from array import array
+
 import numpy as np
 import pytest
 
@@ -42,3 +45,10 @@ def test_errors(name: str) -> None:
             with pytest.raises(error, match=rf"{name}.*test_printoptions"):
                 call(**{name: value})  # type: ignore[operator]
     assert smelt.get_printoptions() == smelt.PrintOptions()
+
+
+def test_reprlib_shows_arrays() -> None:
+    """pytest and debuggers show values by it; arrays of the standard library have the same name."""
+    assert reprlib.repr(smelt.array([1, 2])) == repr(smelt.array([1, 2]))
+    assert len(reprlib.repr([smelt.zeros((9, 9)), smelt.array([])])) < 80
+    assert reprlib.repr(array("i", range(9))) == "array('i', [0, 1, 2, 3, 4, ...])"

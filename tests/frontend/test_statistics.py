@@ -53,6 +53,13 @@ def test_digitize(dtype: str, right: bool) -> None:
     same(smelt.digitize(smelt.zeros((0, 2)), smelt.array([1.0])), np.zeros((0, 2), np.int32))
 
 
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("edges", [[0, 2, np.nan], [np.nan, 2, 0], [np.nan, np.nan], [-np.inf, 0, np.inf], [np.inf, 1]])
+def test_digitize_by_special_bins(edges: list[float], right: bool) -> None:
+    host = np.array([np.nan, np.inf, -np.inf, 0, 1, 2])
+    same(smelt.digitize(exact(host), edges, right=right), np.digitize(host, edges, right=right).astype(np.int32))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "uint64"])
 def test_bincount(dtype: str) -> None:
     for size in (0, 1, 50):
