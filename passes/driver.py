@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
 import traceback
 from collections import Counter
@@ -71,6 +72,7 @@ class Instrumentation:
         admits: asked whether a pass is to run, with the number of the run, from 1 on, and its name; this is how a
             pipeline is bisected.
         on_failure: called with (record, module) when a pass has failed, with the module as it left it.
+        flags: what the command of a reproducer needs beside the passes.
     """
 
     verify: bool = False
@@ -80,6 +82,7 @@ class Instrumentation:
     reproducers: str | None = None
     admits: Callable[[int, str], bool] | None = None
     on_failure: Callable[[PassRecord, Any], Any] | None = None
+    flags: Sequence[str] = ()
 
 
 class Pipeline:
@@ -363,7 +366,8 @@ class _Run:
         fails = "the process ended in this pass, or was ended"
         if error is not None:
             fails = (str(error) if isinstance(error, SmeltError) else _said(error)).split("\n")[0]
-        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'\n// fails: {fails}\n"
+        flags = "".join(f" {shlex.quote(flag)}" for flag in self.watch.flags)
+        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'{flags}\n// fails: {fails}\n"
         return self._write(f"{len(self.records) + 1:04}-{_file_name(item.name)}-reproducer.mlir", header + self.text)
 
 
