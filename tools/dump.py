@@ -135,7 +135,9 @@ def load(target: str) -> Any:
     module_name, colon, name = target.rpartition(":")
     if not colon or not module_name or not name:
         said = f"{target!r} is not MODULE:FUNCTION, for example examples/gelu.py:gelu"
-        if os.path.isfile(target) and not target.endswith(".py"):
+        if target.endswith(".onnx"):
+            said += "; smelt.from_onnx in a Python file makes a function of an ONNX model"
+        elif os.path.isfile(target) and not target.endswith(".py"):
             said += f"; of a file of IR, smelt view {target} -o page.html shows all stages, and smelt opt transforms it"
         raise UsageError(said)
     module = load_module(module_name)

@@ -43,7 +43,8 @@ def passes_of(
         known = set(map(os.path.abspath, plugins)).union(plugins)
         if lacking := [plugin for plugin in options.plugins if plugin not in known]:
             flags = " ".join(f"--load-pass-plugin={plugin}" for plugin in lacking)
-            raise PipelineError(f"{name}: error: its passes need code of {', '.join(lacking)}: if you trust that, {flags}")
+            needed = ", ".join(lacking)
+            raise PipelineError(f"{name}: error: its passes need code of {needed}: if you trust that, {flags}")
         if options.pipeline:
             return str(options.pipeline)
     rule = "the first line of a reproducer is `// RUN: smelt-opt %s --pass-pipeline='...'`"

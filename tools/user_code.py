@@ -19,7 +19,6 @@ from typing import NoReturn
 
 from .usage import UsageError
 
-
 #: Plugins that were loaded, by name or file: what they define is there once.
 _plugins: dict[str, ModuleType] = {}
 

@@ -1,4 +1,4 @@
-"""Passes, ops and rewrites in a file that is no package: ``--load-pass-plugin=FILE`` of each command that runs passes."""
+"""Passes, ops and rewrites in a file that is no package: ``--load-pass-plugin=FILE`` of commands that run passes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ MINE = "--load-pass-plugin=mine.py"
         (["verify", "f.mlir", MINE, "--pass-pipeline=before:cse=file-log-exp"], "file-log-exp changed a value"),
         (["view", "f.mlir", MINE, "--pass-pipeline=before:fuse=file-log-exp", "-o", "page.html"], "page.html"),
         (["dump", "mine.py:f", "f32[4]", "--pass-pipeline=before:fuse=file-log-exp", "--stage=list"], "file-log-exp"),
-        (["dump", "mine.py:f", "f32[4]", MINE, "--pass-pipeline=after:cse=file-log-exp", "--stage=list"], "file-log-exp"),
+        (["dump", "mine.py:f", "f32[4]", MINE, "--pass-pipeline=after:cse=file-log-exp", "--stage=list"], "log-exp"),
         (["opt", "f.mlir", "--load-pass-plugin=none.py", "--cse"], "none.py: there is no such file"),
         (["opt", "f.mlir", "--load-pass-plugin=broken.py", "--cse"], "broken.py cannot be imported: ZeroDivisionError"),
         (["opt", "f.mlir", "--file-log-exp"], "unknown pass 'file-log-exp'"),
