@@ -67,7 +67,7 @@ KEPT = {
     "frontend/lazy/execution/families.py _CHANGING": "the ops there are",
     "frontend/lazy/graph.py _attrs_keys": "4,096 sets of small attributes",
     "frontend/lazy/graph.py _plain_names": "the ops there are",
-    "frontend/lazy/execution/known.py remembered": "settings.cache_size",
+    "frontend/lazy/execution/known.py by_plan": "settings.cache_size",
     "frontend/lazy/evaluate.py _waiting": "the threads there are",
     "frontend/lazy/execution/kin.py _kins": "settings.cache_size, settings.cache_bytes",
     "frontend/lazy/sizeless.py _ways": "the ops there are",
