@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir import mlir, scopes, text
+from smelt.ir.builder import functions
 from smelt.ir.errors import (
     ArgumentTypeError,
     IRError,
@@ -246,8 +247,11 @@ class _Run:
             watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None
         before = text.to_text(self.module) if self._is_compared(item) else None
+        has_main = item.foreign and _has_main(self.module)
         try:
             differs = self._run_and_check(item, record, before)
+            if has_main and not _has_main(self.module):
+                raise IRError("the module has no function @main after the pass")
         except Exception as error:
             found = self._explained(item, error)
             self._report_failure(item, record, found, reproducer)
@@ -369,6 +373,10 @@ class _Run:
         flags = "".join(f" {shlex.quote(flag)}" for flag in self.watch.flags)
         header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'{flags}\n// fails: {fails}\n"
         return self._write(f"{len(self.records) + 1:04}-{_file_name(item.name)}-reproducer.mlir", header + self.text)
+
+
+def _has_main(module: Any) -> bool:
+    return "main" in functions(module)
 
 
 def _repeated(items: Sequence[Item]) -> Counter[str]:

@@ -111,6 +111,7 @@ KEPT = {
     "passes/simplify/patterns.py _foreign": "the patterns of other packages",
     "passes/simplify/patterns.py _tables": "the ops there are",
     "passes/registry.py _passes": "the passes there are",
+    "tools/user_code.py _plugins": "the plugins that a command names",
     "passes/analysis.py _registered": "the analyses there are",
     "passes/rewrites/sets.py _sets": "the sets of rewrites there are",
     "passes/transform/tape_transforms.py _TRANSFORMS": "the transformations there are",
