@@ -109,6 +109,10 @@ class IRError(SmeltError, ValueError):
     """Text or a module that is not valid smelt IR."""
 
 
+class RuleError(SmeltError, RuntimeError):
+    """A rule of an op of another package that raised, or gave what it may not."""
+
+
 class PipelineError(SmeltError, ValueError):
     """An unknown pass, an unknown option, or a pipeline that does not parse."""
 

@@ -48,6 +48,7 @@ from .errors import (
     did_you_mean,
     shown,
 )
+from .foreign_rules import guard_rules
 from .parameters import Parameters
 
 if TYPE_CHECKING:
@@ -196,6 +197,9 @@ class Op:
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any):
         super().__init_subclass__(**kwargs)
+        cls.is_own = cls.__module__.split(".")[0] == __name__.split(".")[0]
+        if not cls.is_own:
+            guard_rules(cls)
         cls._take_fields(f"smelt.{name}" if name else cls.__qualname__)
         cls._take_formula(f"smelt.{name}" if name else cls.__qualname__)
         cls.complete()
@@ -205,7 +209,6 @@ class Op:
                     f"an op is called by lower-case letters, digits and '_', and not {', '.join(_TAKEN)}; not {name!r}"
                 )
             cls.name = name
-            cls.is_own = cls.__module__.split(".")[0] == __name__.split(".")[0]
             if "primitive" not in vars(cls):
                 cls.primitive = cls.__name__.removesuffix("Op")
             known = type(_registry.get(name))

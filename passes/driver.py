@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import time
 import traceback
 from collections import Counter
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.ir import mlir, scopes, text
+from smelt.ir.builder import functions
 from smelt.ir.errors import (
     ArgumentTypeError,
     IRError,
@@ -71,6 +73,7 @@ class Instrumentation:
         admits: asked whether a pass is to run, with the number of the run, from 1 on, and its name; this is how a
             pipeline is bisected.
         on_failure: called with (record, module) when a pass has failed, with the module as it left it.
+        flags: what the command of a reproducer needs beside the passes.
     """
 
     verify: bool = False
@@ -80,6 +83,7 @@ class Instrumentation:
     reproducers: str | None = None
     admits: Callable[[int, str], bool] | None = None
     on_failure: Callable[[PassRecord, Any], Any] | None = None
+    flags: Sequence[str] = ()
 
 
 class Pipeline:
@@ -243,8 +247,11 @@ class _Run:
             watch.before_pass(record, self.module)
         reproducer = self._reproducer(item) if self.folder else None
         before = text.to_text(self.module) if self._is_compared(item) else None
+        has_main = item.foreign and _has_main(self.module)
         try:
             differs = self._run_and_check(item, record, before)
+            if has_main and not _has_main(self.module):
+                raise IRError("the module has no function @main after the pass")
         except Exception as error:
             found = self._explained(item, error)
             self._report_failure(item, record, found, reproducer)
@@ -363,8 +370,13 @@ class _Run:
         fails = "the process ended in this pass, or was ended"
         if error is not None:
             fails = (str(error) if isinstance(error, SmeltError) else _said(error)).split("\n")[0]
-        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'\n// fails: {fails}\n"
+        flags = "".join(f" {shlex.quote(flag)}" for flag in self.watch.flags)
+        header = f"// RUN: smelt-opt %s --pass-pipeline='{item}'{flags}\n// fails: {fails}\n"
         return self._write(f"{len(self.records) + 1:04}-{_file_name(item.name)}-reproducer.mlir", header + self.text)
+
+
+def _has_main(module: Any) -> bool:
+    return "main" in functions(module)
 
 
 def _repeated(items: Sequence[Item]) -> Counter[str]:

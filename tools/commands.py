@@ -9,6 +9,7 @@ from smelt import __version__
 from smelt.backends.device import registered
 
 from .usage import Parser, named, seconds, some
+from .user_code import add_plugins
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
@@ -27,6 +28,7 @@ def command_parser() -> argparse.ArgumentParser:
     compiles = Parser(add_help=False)
     compiles.add_argument("--device", type=named, metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
     compiles.add_argument("--pass-pipeline", "--pipeline", metavar="P", help="passes instead of the device's own")
+    add_plugins(compiles)
     traces = Parser(add_help=False, parents=[compiles])
     traces.add_argument("target", metavar="MODULE:FUNCTION", help="a dotted module or a path, and a function in it")
     traces.add_argument(
@@ -108,6 +110,7 @@ def _run(commands: Commands) -> None:
     parser.add_argument("--output", action="append", default=[], metavar="NPY", help="where to save a result, in order")
     parser.add_argument("--function", default="main", metavar="NAME", help="what to run (default: main)")
     parser.add_argument("--device", metavar="DEVICE", help=f"{_DEVICES} (default: SMELT_DEVICE)")
+    add_plugins(parser)
     parser.add_argument("--custom-calls", action="store_true", help="run the code that the file calls; trust it first")
     parser.add_argument("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help=argparse.SUPPRESS)
 

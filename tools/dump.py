@@ -12,7 +12,7 @@ from smelt.ir import dtypes
 from smelt.ir.errors import SmeltError, innermost_line
 
 from .usage import UsageError, require_one, require_with, write
-from .user_code import exits_are_errors, load_module
+from .user_code import exits_are_errors, load_module, load_plugins
 
 _TYPE = re.compile(r"([a-z][a-z0-9_]*(?:<f\d+>)?)\[([0-9,\s]*)\]")
 _BEGUN = re.compile(r"(?:bool|(?:bf|[a-z]+)\d+|complex<f\d+>)\[")
@@ -92,11 +92,12 @@ def lower(options: argparse.Namespace) -> Any:
     from smelt.runtime import default_device, set_default_device
     from smelt.runtime.pipelines import in_force
 
+    load_plugins(options.plugins)
     if options.device:
         set_default_device(options.device)
+    function = load(options.target)
     if options.pass_pipeline is not None:  # early stages do not come as far as the passes
         Pipeline.parse(in_force(default_device(), options.pass_pipeline) or "")
-    function = load(options.target)
     arguments = [parse_argument(text) for text in options.arguments]
     compiled = function if hasattr(function, "trace") else smelt.compile(function)
     try:
@@ -134,7 +135,9 @@ def load(target: str) -> Any:
     module_name, colon, name = target.rpartition(":")
     if not colon or not module_name or not name:
         said = f"{target!r} is not MODULE:FUNCTION, for example examples/gelu.py:gelu"
-        if os.path.isfile(target) and not target.endswith(".py"):
+        if target.endswith(".onnx"):
+            said += "; smelt.from_onnx in a Python file makes a function of an ONNX model"
+        elif os.path.isfile(target) and not target.endswith(".py"):
             said += f"; of a file of IR, smelt view {target} -o page.html shows all stages, and smelt opt transforms it"
         raise UsageError(said)
     module = load_module(module_name)

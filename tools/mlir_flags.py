@@ -9,7 +9,6 @@ from typing import Any
 
 from .usage import count
 
-_PLUGIN = "packages bring passes and ops by entry points: see docs/add-a-pass.md"
 _ACTIONS = "--dump-ir-to=DIR and --mlir-timing show each run of a pass"
 
 _LLVM = "it is about LLVM IR; --emit=llvm prints that, for LLVM's own opt"
@@ -30,9 +29,7 @@ LACKING = {
     "--help-hidden": "--help lists all",
     "--help-list": "--help lists all",
     "--help-list-hidden": "--help lists all",
-    "--irdl-file": _PLUGIN,
-    "--load-dialect-plugin": _PLUGIN,
-    "--load-pass-plugin": _PLUGIN,
+    "--irdl-file": "ops are classes of Python: --load-dialect-plugin=FILE.py, see docs/add-an-op.md",
     "--log-actions-to": _ACTIONS,
     "--log-mlir-actions-filter": _ACTIONS,
     "--profile-actions-to": "SMELT_PROFILE=trace.json writes a trace of passes",

@@ -43,7 +43,9 @@ class Case:
         return self.op.infer_checked(self.avals, self.kwargs)
 
     def __str__(self) -> str:
-        return f"{self.op.name}-{'-'.join(map(str, self.avals))}"
+        own = dict(example(self.op).attrs)
+        others = [f"{k}={v}" for k, v in self.attrs if repr(v) != repr(own.get(k))]
+        return "-".join([self.op.name, *map(str, self.avals), *others])
 
 
 def plain_ops() -> list[Op]:

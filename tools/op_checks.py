@@ -38,6 +38,7 @@ from .op_cases import (
     transformed,
     wrt_of,
 )
+from .op_variants import variants, varied
 
 #: Of a central difference in float64; and where an op has operands or results of fewer bits.
 STEP, COARSE_STEP = 1e-6, 0.125
@@ -219,9 +220,9 @@ def check_second_derivative(case: Case) -> None:
         _require(x, want, f"{case}: the tangent of cotangents", rtol, atol)
 
 
-def check_batch(op: Op) -> None:
+def check_batch(case: Case) -> None:
     """A batch against a loop: of all operands, of each alone, along the first and the last axis."""
-    case, rng = example(op), np.random.default_rng(5)
+    op, rng = case.op, np.random.default_rng(5)
     n = len(case.avals)
     patterns = {tuple(0 for _ in range(n))} | {tuple(0 if j == i else -1 for j in range(n)) for i in range(n)}
     patterns |= {tuple(a.ndim for a in case.avals)}
@@ -243,7 +244,7 @@ def check_batch(op: Op) -> None:
 
 
 def _kernels(op: Op, device: Device) -> None:
-    every = {(c.avals, repr(c.attrs)): c for c in (*cases(op), *resized(example(op), EXTENTS))}
+    every = {(c.avals, repr(c.attrs)): c for c in (*cases(op), *resized(example(op), EXTENTS), *varied(op))}
     check_kernels(list(every.values()), device)
 
 
@@ -260,14 +261,21 @@ def _derivative(case: Case) -> None:
         check_derivative(case, wrt)
 
 
+def smooth_cases(op: Op) -> list[Case]:
+    """Cases for derivatives, and those with other attributes that are finite somewhere."""
+    found = differentiable(op)
+    others = (c for case in found[:1] for c in variants(case))
+    return [*found, *(c for c in others if seeds_of(c) and smooth_operands(c) is not None)]
+
+
 #: What is checked of an op, by the rules that it is about.
 CHECKS: dict[str, Callable[[Op, Device], None]] = {
-    "text": _each(check_text, cases),
+    "text": _each(check_text, lambda op: [*cases(op), *varied(op)]),
     "kernels": _kernels,
-    "derivative": _each(_derivative, differentiable),
-    "transpose": _each(check_transpose, differentiable),
-    "second derivative": _each(check_second_derivative, differentiable),
-    "batch": lambda op, _: check_batch(op),
+    "derivative": _each(_derivative, smooth_cases),
+    "transpose": _each(check_transpose, smooth_cases),
+    "second derivative": _each(check_second_derivative, smooth_cases),
+    "batch": _each(check_batch, lambda op: [example(op), *varied(op)]),
 }
 
 

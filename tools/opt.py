@@ -41,6 +41,7 @@ from .isolate import (
 from .mlir_flags import LACKING, WITHOUT_EFFECT, add_flags, chosen, remarks_asked
 from .printed import PrintedIR, check_printing, shown, statistics_report, timing_report
 from .usage import Parser, UsageError, count, require_one, seconds, write
+from .user_code import add_plugins, load_plugins
 
 if TYPE_CHECKING:  # what a run needs is loaded when it is known to be one
     from smelt.passes.driver import PassRecord
@@ -165,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--mlir-timing", action="store_true", help="print how long each pass took")
     add("--mlir-pass-statistics", action="store_true", help="print what each pass counted")
     add_flags(parser)
+    add_plugins(parser)
     add("--dump-ir-to", metavar="DIR", help="write the IR after each pass to files; a reproducer on failure")
     add("--parse-timeout", type=seconds, default=120.0, metavar="SECONDS", help="give up parsing (default: 120)")
     add("--pass-timeout", type=seconds, metavar="SECONDS", help="give up a pass (default: never)")
@@ -198,6 +200,9 @@ def _truth(text: str) -> bool:
 
 def _run(options: argparse.Namespace, isolate: bool) -> int:
     _check(options)
+    listings = options.list_passes, options.list_ops, options.list_rewrites
+    if any(listings) or options.check_rewrites is not None or options.check_ops is not None:
+        load_plugins(options.plugins)
     if options.list_passes or options.list_ops:
         from . import listing
 
@@ -218,7 +223,7 @@ def _run(options: argparse.Namespace, isolate: bool) -> int:
     if options.run_reproducer:
         from .reproducer import passes_of
 
-        options.pipeline = passes_of(source, name, options.pipeline, lambda words: parse_arguments(words).pipeline)
+        options.pipeline = passes_of(source, name, options.pipeline, options.plugins, parse_arguments)
 
     if not isolate:
         return _job(options, source, name, lambda stage: None)
@@ -315,6 +320,11 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
     if not source.strip():
         print(f"{name}: error: the text is empty", file=sys.stderr)
         return 1
+    try:
+        load_plugins(options.plugins)
+    except UsageError as error:
+        print(describe(error, "smelt-opt"), file=sys.stderr)
+        return 1
     for part in split(source, options.split_input_file) if options.split_input_file else [source]:
         progress(PARSING)
         try:
@@ -339,6 +349,12 @@ def _job(options: argparse.Namespace, source: str, name: str, progress: Progress
             print(error, file=sys.stderr)
             return 1
     return code
+
+
+def _plugin_flags(options: argparse.Namespace) -> tuple[str, ...]:
+    """What another command needs that runs the same passes, from whatever folder."""
+    names = (os.path.abspath(name) if name.endswith(".py") else name for name in options.plugins)
+    return tuple(f"--load-pass-plugin={name}" for name in names)
 
 
 def split(source: str, marker: str = SPLIT) -> list[str]:
@@ -378,7 +394,8 @@ def _process(options: argparse.Namespace, source: str, name: str, progress: Prog
     if options.dump_pass_pipeline:
         print(f"Pass pipeline: {pipeline}", file=sys.stderr)
     if options.mlir_generate_reproducer:
-        command = f"// RUN: smelt-opt %s --pass-pipeline={shlex.quote(str(pipeline))}\n"
+        words = ["--pass-pipeline=" + str(pipeline), *_plugin_flags(options)]
+        command = f"// RUN: smelt-opt %s {shlex.join(words)}\n"
         write(options.mlir_generate_reproducer, command + text.to_text(module, locations=True))
     progress("the pipeline")
     if options.verify_values:
@@ -430,7 +447,7 @@ class _Watched:
         options = self._options
         return Instrumentation(
             options.verify_each, options.dump_ir_to, self._after, self._before, options.reproducers,
-            self._limit if options.opt_bisect_limit is not None else None, self._failed,
+            self._limit if options.opt_bisect_limit is not None else None, self._failed, _plugin_flags(options),
         )  # fmt: skip
 
     def _names(self, record: PassRecord, among: Sequence[str]) -> set[str]:

@@ -15,6 +15,7 @@ from .exchange import as_smelt
 from .isolate import PARSING, Progress, run_isolated
 from .opt import check_calls, describe, read_source
 from .show import dense
+from .user_code import load_plugins
 
 #: Results with more elements are not printed.
 MAX_PRINTED = 1000
@@ -34,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _job(options: argparse.Namespace, source: str, name: str, progress: Progress) -> int:
     try:
+        load_plugins(options.plugins)
         progress(PARSING)
         results = (
             _results_of_onnx(options, progress) if _is_onnx(options) else _results(options, source, name, progress)

@@ -1,26 +1,58 @@
-"""Code of users that commands import: modules by their names or files, which may end the process."""
+"""Code of users that commands import: modules by their names or files, which may end the process.
+
+Commands that run passes take the modules that define some, ``--load-pass-plugin=my_passes.py``: passes, ops, rewrites,
+heuristics, analyses and devices are registered where they are defined.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import NoReturn
 
 from .usage import UsageError
 
+#: Plugins that were loaded, by name or file: what they define is there once.
+_plugins: dict[str, ModuleType] = {}
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    """The flag that names plugins, as mlir-opt calls it."""
+    parser.add_argument(
+        "--load-pass-plugin", "--load-dialect-plugin", dest="plugins", action="append", default=[], metavar="MODULE",
+        help="a module or Python file that defines passes, ops, rewrites, ...; may be repeated",
+    )  # fmt: skip
+
+
+def load_plugins(names: Sequence[str]) -> None:
+    """Import modules, or Python files, each once.
+
+    Raises:
+        UsageError: there is none of such a name, or the import fails.
+    """
+    for name in names:
+        _plugins[_key(name)] = load_module(name)
+
+
+def _key(name: str) -> str:
+    return os.path.abspath(name) if name.endswith(".py") else name
+
 
 def load_module(name: str) -> ModuleType:
-    """Import a module by its dotted name, from the current folder too, or from its file.
+    """Import a module by its dotted name, from the current folder too, or from its file; a plugin is the one loaded.
 
     Raises:
         UsageError: there is no such file, or the import fails.
     """
+    if (plugin := _plugins.get(_key(name))) is not None:
+        return plugin
     try:
         with exits_are_errors():
             return _load_module(name)

@@ -12,6 +12,7 @@ from .isolate import PARSING, Progress, run_isolated
 from .opt import check_calls, describe, read_source
 from .run import parsed
 from .usage import UsageError, require_with, require_writable, write
+from .user_code import load_plugins
 
 
 def view(options: argparse.Namespace) -> int:
@@ -48,6 +49,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> int:
 
     progress(PARSING)
     try:
+        load_plugins(options.plugins)
         if os.path.isdir(options.target):
             found = page_of_dumps(Path(options.target), options.target)
         else:

@@ -17,8 +17,8 @@ from .maps import build_map
 from .merged_rows import Merging
 from .panels import build_panels
 from .reductions import build_row, build_split
+from .scan_scatter import build_scan, build_scatter
 from .schedules import ScheduledKernel
-from .sequences import build_scan, build_scatter
 from .short_rows import build_short_rows
 from .vector_rows import build_vector_rows
 

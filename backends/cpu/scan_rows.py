@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from smelt.backends.lowering import Fused
 from smelt.backends.plan import is_static
-from smelt.backends.sequences import ScanPlan
+from smelt.backends.scan_scatter import ScanPlan
 from smelt.ir.builder import Value
 from smelt.ir.index import linearize
 from smelt.ir.ops.scan_sort import Cumulative

@@ -280,6 +280,7 @@ class _Checked:
         self.name, self.function = name, function
 
     def __call__(self, kernel: Group, candidate: Candidate) -> Reason | None:
+        count = len(kernel.ops)
         try:
             answer = self.function(kernel, candidate)
         except SmeltError:
@@ -287,6 +288,8 @@ class _Checked:
         except Exception as error:
             what = f"the heuristic {self.name} failed on {candidate.op.name}: {type(error).__name__}: {error}"
             raise PipelineError(what) from error
+        if len(kernel.ops) != count:
+            raise PipelineError(f"the heuristic {self.name} changed a kernel on {candidate.op.name}; it only answers")
         if answer is None or isinstance(answer, Reason):
             return answer
         if isinstance(answer, str) and answer:

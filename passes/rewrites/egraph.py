@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from smelt.ir.aval import Aval
-from smelt.ir.errors import SmeltError
+from smelt.ir.errors import PipelineError, SmeltError
 from smelt.ir.op import Op, registry
 
 from ..kernels.cost import operations
-from .matching import Ready, attribute, attributes_match, is_number, kept_attributes
+from .matching import Ready, attributes_match, is_number, kept_attributes, number_in
 from .terms import Applied, Const, Found, Number, Rule, Term, Variable, sides
 
 #: Additions that a byte costs which a contraction writes or reads, and that an op costs which only moves elements.
@@ -165,7 +165,7 @@ class EGraph:
             return of
         if isinstance(x, Number):
             aval = beside if x.like is None else self.avals[self.find(found[x.like.name])]
-            return self.full(attribute(x.value, self._known(found)), aval)
+            return self.full(number_in(x.value, self._known(found)), aval)
         assert isinstance(x, Applied)
         operands: list[Any] = [None] * len(x.operands)
         typed, constant = sides(x)
@@ -206,6 +206,8 @@ class EGraph:
                 continue
             try:
                 made = self.put(tried.rule.replacement, match, self.avals[self.find(of)])
+            except PipelineError:  # functions of the rule are to blame
+                raise
             except SmeltError:  # the replacement has no meaning for these types
                 continue
             if self.find(made) != self.find(of) and self.avals[self.find(made)] == self.avals[self.find(of)]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from smelt.ir.aval import Aval
 from smelt.ir.builder import Value
-from smelt.ir.errors import IRError, SmeltError, at_user_line
+from smelt.ir.errors import IRError, PipelineError, SmeltError, at_user_line, shown
 from smelt.ir.interpreter import apply_reference
 from smelt.ir.op import Op
 from smelt.ir.ops.constants import constant_array
@@ -194,7 +194,7 @@ def planned(x: Term, found: Found, beside: Aval) -> tuple[Planned, Aval]:
         return there, there.aval
     if isinstance(x, Number):
         aval = beside if x.like is None else found[x.like.name].aval
-        value = attribute(x.value, found)
+        value = number_in(x.value, found)
         if not aval.dtype.is_inexact and constant_array(value, aval.dtype) != value:
             raise IRError(f"{value!r} is no {aval.dtype.name}")
         return (value, aval), aval
@@ -245,6 +245,14 @@ def attribute(value: Any, found: Found) -> Any:
     return value.value(found) if isinstance(value, Computed) else value
 
 
+def number_in(value: Any, found: Found) -> Any:
+    """A number of a replacement. Raises PipelineError where something else was computed."""
+    number = attribute(value, found)
+    if not isinstance(number, (bool, int, float, complex, np.number, np.bool_)):
+        raise PipelineError(f"the computed value {value} is to be a number, it is {shown(number)}")
+    return number
+
+
 def emit(b: PatternBuilder, plan: Planned) -> Value:
     """What `planned` has typed, made by a builder."""
     if isinstance(plan, Value):
@@ -268,6 +276,8 @@ def _replaced(b: PatternBuilder, at: Site, tried: Ready, found: dict[str, Any]) 
         found[text] = _inside(at, path)
     try:
         plan, aval = planned(replacement, found, at.avals[0])
+    except PipelineError:  # functions of the rule are to blame
+        raise
     except SmeltError:  # the replacement has no meaning for these types
         return None
     return emit(b, plan) if aval == at.avals[0] else None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from smelt.ir.attribute_kinds import checked, require_kinds
-from smelt.ir.errors import ArgumentTypeError, IRError, at_user_line, shown
+from smelt.ir.errors import ArgumentTypeError, IRError, PipelineError, at_user_line, innermost_line, shown
 from smelt.ir.op import Op
 from smelt.ir.plugins import get
 
@@ -275,8 +275,8 @@ def condition(test: Callable[..., bool]) -> Callable[..., Condition]:
     """
 
     def make(*arguments: Term | Attr) -> Condition:
-        names = _names(test, arguments)
-        return Condition(_called(test, arguments), lambda found: bool(test(*[found[n] for n in names])), names)
+        names, text = _names(test, arguments), _called(test, arguments)
+        return Condition(text, lambda found: bool(_asked("condition", text, test, found, names)), names)
 
     make.__name__, make.__doc__ = test.__name__, test.__doc__
     return make
@@ -286,11 +286,21 @@ def computed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: a Python function of what variables stand for as an attribute, or a number, of a replacement."""
 
     def make(*arguments: Term | Attr) -> Computed:
-        names = _names(function, arguments)
-        return Computed(_called(function, arguments), lambda found: function(*[found[n] for n in names]), names)
+        names, text = _names(function, arguments), _called(function, arguments)
+        return Computed(text, lambda found: _asked("computed value", text, function, found, names), names)
 
     make.__name__, make.__doc__ = function.__name__, function.__doc__
     return make
+
+
+def _asked(what: str, text: str, function: Callable[..., Any], found: Found, names: Sequence[str]) -> Any:
+    """What a function of a rule says of a match. Raises PipelineError, which names it, for whatever it raises."""
+    try:
+        return function(*[found[n] for n in names])
+    except Exception as error:
+        line = innermost_line(error)
+        said = f"the {what} {text} failed: {type(error).__name__}: {error}" + (f"; at {line}" if line else "")
+        raise PipelineError(said) from error
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> str:

@@ -21,6 +21,7 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name
 #: How an example runs in little time.
 SMALL = {
     "char_gpt": "--steps 4 --dims 16 --layers 1 --batch 2 --length 16 --letters 5",
+    "compare_pipelines": "--times 1",
     "gaussian_process": "--points 40 --steps 10",
     "graph_network": "--steps 20",
     "llama": "--dims 128 --layers 1 --vocabulary 64 --prompt 8 --tokens 4 --bits 4",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu.sequences import CHUNK
+from smelt.backends.cpu.scan_scatter import CHUNK
 from smelt.ir import dtypes
 from smelt.ir.op import registry
 from smelt.ir.settings import override

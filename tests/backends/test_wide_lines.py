@@ -10,7 +10,7 @@ import pytest
 
 import smelt
 from smelt.backends import buffer
-from smelt.backends.cpu import loops, reductions, rows, sequences, streaming
+from smelt.backends.cpu import loops, reductions, rows, scan_scatter, streaming
 from smelt.ir.settings import override
 
 from ..compose.kernels import Way, problems
@@ -77,7 +77,7 @@ def test_scans_of_any_number_of_columns_by_any_threads(
 ) -> None:
     if past:
         monkeypatch.setattr(streaming, "STREAM_BYTES", 1)
-        monkeypatch.setattr(sequences, "FEWEST_PIECES", 2)
+        monkeypatch.setattr(scan_scatter, "FEWEST_PIECES", 2)
         monkeypatch.setattr(buffer, "SMALL", 0)
     f, rng = SCANS[name], np.random.default_rng(0)
     for shape, axis in (
@@ -90,9 +90,9 @@ def test_scans_of_any_number_of_columns_by_any_threads(
         x = smelt.array(host).astype(getattr(smelt, dtype))
         with override(device="reference"):
             wanted = _results(smelt.compile(lambda x, axis=axis: f(x, axis)), x)
-        for threads, width in ((1, sequences.WIDE_BYTES), (3, sequences.WIDE_BYTES), (1, 0)):
+        for threads, width in ((1, scan_scatter.WIDE_BYTES), (3, scan_scatter.WIDE_BYTES), (1, 0)):
             with monkeypatch.context() as lines, override(tier="program", cache=False, num_threads=threads):
-                lines.setattr(sequences, "WIDE_BYTES", width)
+                lines.setattr(scan_scatter, "WIDE_BYTES", width)
                 found = _results(smelt.compile(lambda x, axis=axis: f(x, axis)), x)
             np.testing.assert_array_equal(found[0], wanted[0], f"{shape}, {threads} threads, {width} bytes")
 
@@ -150,7 +150,7 @@ def test_random_graphs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "LINE", 4)
     monkeypatch.setattr(rows, "FEWEST", 4)
     monkeypatch.setattr(rows, "line_width", lambda loops, size=4: min(4, loops[-1].extent))
-    for module in (reductions, sequences):
+    for module in (reductions, scan_scatter):
         monkeypatch.setattr(module, "line_width", rows.line_width)
     found: list[bool] = []
     bounds = loops._bounds
@@ -168,7 +168,7 @@ def test_random_graphs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scans_run_as_wide_lines() -> None:
     x = smelt.zeros((64, 8192))
     text = smelt.compile(lambda x: smelt.cumsum(x, axis=0)).trace(x).lower().compile().as_text("kernel")
-    assert f"memref<{sequences.WIDE_BYTES // 4}xf32>" in text
+    assert f"memref<{scan_scatter.WIDE_BYTES // 4}xf32>" in text
 
 
 def test_what_is_read_once_runs_as_wide_lines() -> None:

@@ -115,7 +115,7 @@ def test_graphs_in_small_pieces_stay_plans(small_work: int, apart: int, monkeypa
     half = smelt.compile(lambda x: x * 0.5)
     x = smelt.array(np.arange(64, dtype=np.float32))
     smelt.eval(half(x + 1.0))
-    known.remembered.clear()
+    known.by_plan.clear()
     evaluated: list[Any] = []
     run = evaluate._evaluate
     monkeypatch.setattr(evaluate, "_evaluate", lambda request: (evaluated.append(request), run(request)))

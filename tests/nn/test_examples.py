@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -161,3 +162,19 @@ def test_sentences_beside_pytorch() -> None:
     nearest = likeness.argmax(1)
     pairs = [(0, 1), (2, 11), (3, 6), (4, 9), (8, 10)]
     assert all(nearest[a] == b and nearest[b] == a for a, b in pairs)
+
+
+def test_two_pipelines_are_compared_with_a_pass_of_a_file(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "compared_rules.py").write_text(
+        "from smelt.passes.rewrites import RewriteSet, Term, ops\n"
+        "rules = RewriteSet('compared-rules')\n\n"
+        "@rules.rewrite(reals=True)\ndef logarithm(x: Term):\n    return ops.log(ops.exp(x)) >> x\n\n"
+        "def f(x):\n    import smelt\n    return smelt.log(smelt.exp(x)) + 1, {'a': x * 2}\n"
+    )
+    file, change = str(tmp_path / "compared_rules.py"), "before:fuse=rewrite{set=compared-rules}"
+    example("compare_pipelines")["main"]([f"{file}:f", "f32[4,4]", "--load", file, "--with", change, "--times", "1"])
+    shown = capsys.readouterr().out
+    assert re.search(r"the device's own +1 +192 +\d+ ", shown), shown
+    assert re.search(rf"{re.escape(change)} +1 +192 +32 ", shown), shown
+    assert re.search(r"results differ by \d\.\de-0[6-9]|results differ by 0\.0e", shown), shown
+    assert "-  %0 = exp(%x)" in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smelt.ir.op import registry
+from smelt.tools.op_cases import example
 from smelt.tools.op_checks import (
     check_batch,
     check_derivative,
@@ -12,7 +13,9 @@ from smelt.tools.op_checks import (
     check_second_derivative,
     check_text,
     check_transpose,
+    smooth_cases,
 )
+from smelt.tools.op_variants import varied
 
 from ..devices import chosen_device
 from .cases import Case, all_cases, cases, choices, differentiable, plain_ops
@@ -54,7 +57,23 @@ def test_second_derivative(case):
 
 @pytest.mark.parametrize("op", [op for op in plain_ops() if op.operand_names], ids=_id)
 def test_batch_agrees_with_a_loop(op):
-    check_batch(op)
+    check_batch(example(op))
+
+
+@pytest.mark.parametrize("op", [op for op in plain_ops() if varied(op)], ids=_id)
+def test_rules_hold_for_other_values_of_attributes(op):
+    check_kernels(varied(op), chosen_device())
+    for case in varied(op):
+        check_text(case)
+        if op.operand_names:
+            check_batch(case)
+
+@pytest.mark.parametrize("op", [op for op in plain_ops() if varied(op) and differentiable(op)], ids=_id)
+def test_derivatives_hold_for_other_values_of_attributes(op):
+    for case in smooth_cases(op)[len(differentiable(op)) :]:
+        for wrt in choices(case):
+            check_derivative(case, wrt)
+        check_transpose(case)
 
 
 def test_every_example_is_one_line_of_mlir():

@@ -165,6 +165,13 @@ def test_answers_are_checked(named: Any) -> None:
     def fails(kernel: Any, candidate: Candidate) -> None:
         raise KeyError("lost")
 
+    def changes(kernel: Any, candidate: Candidate) -> None:
+        kernel.ops.clear()
+
+    with pytest.raises(PipelineError, match=r"the heuristic under-test changed a kernel on \w+"):
+        fused(gelu, named(changes))
+    heuristics._known.pop("under-test")
+
     with pytest.raises(
         PipelineError, match=r"the heuristic under-test failed on \w+: KeyError: 'lost'; in the pass fuse"
     ):

@@ -205,6 +205,36 @@ def test_mistakes_are_errors_where_the_rule_stands(what: str) -> None:
     sets._sets.pop("nothing", None)
 
 
+@pytest.mark.parametrize("name", ["rewrite", "saturate"])
+@pytest.mark.parametrize("what", ["condition", "computed", "text"])
+def test_what_functions_of_a_rule_raise_names_them(trial: RewriteSet, what: str, name: str) -> None:
+    @condition
+    def lost(x: Any) -> bool:
+        raise KeyError("lost")
+
+    @computed
+    def absent(x: Any) -> float:
+        raise KeyError("lost")
+
+    @computed
+    def word(x: Any) -> Any:
+        return "word"
+
+    @trial.rewrite
+    def fails(x: Term) -> Rule:
+        if what == "condition":
+            return (ops.exp(x) >> x).when(lost(x))
+        return ops.exp(x) >> x * (absent(x) if what == "computed" else word(x))
+
+    said = {
+        "condition": r"the condition lost\(x\) failed: KeyError: 'lost'; at .*test_rewrites",
+        "computed": r"the computed value absent\(x\) failed: KeyError: 'lost'; at .*test_rewrites",
+        "text": r"the computed value word\(x\) is to be a number, it is 'word'",
+    }
+    with pytest.raises(PipelineError, match=said[what]):
+        run(unary("exp", "%x", "%r"), f"{name}{{set=trial}}")
+
+
 def test_a_rule_applies_only_where_types_fit(trial: RewriteSet) -> None:
     @trial.rewrite
     def halved(x: Term) -> Rule:

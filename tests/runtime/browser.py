@@ -50,8 +50,11 @@ class Page(QWebEnginePage):
         self.complaints.append(f"{level.name} in line {line}: {message}")
 
 
-def look(file: Path, width: int, height: int, tabs: list[str], picture: Path | None) -> dict[str, Any]:
-    """What there is to see in some tabs, or in all; `picture`: where the last one is drawn."""
+def look(
+    file: Path, width: int, height: int, tabs: list[str], picture: Path | None, script: str | None
+) -> dict[str, Any]:
+    """What there is to see in some tabs, or in all; `picture`: where the last one is drawn; `script`: what is computed
+    in the page, at the end."""
     app = QApplication(sys.argv[:1])
     view = QWebEngineView()
     page = Page(view)
@@ -64,11 +67,18 @@ def look(file: Path, width: int, height: int, tabs: list[str], picture: Path | N
         found.update(facts)
         walk(tabs or facts["tabs"])
 
+    def computed(value: Any) -> None:
+        found["computed"] = value
+        app.quit()
+
     def walk(rest: list[str]) -> None:
         if not rest:
             if picture is not None:
                 view.grab().save(str(picture))
-            app.quit()
+            if script is None:
+                app.quit()
+            else:
+                page.runJavaScript(script, computed)
             return
 
         def seen(what: dict[str, Any]) -> None:
@@ -90,7 +100,8 @@ if __name__ == "__main__":
     parser.add_argument("--size", default="1400x1000")
     parser.add_argument("--tab", action="append", default=[])
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--script")
     options = parser.parse_args()
     width, height = map(int, options.size.split("x"))
-    print(json.dumps(look(options.file, width, height, options.tab, options.picture)), flush=True)
+    print(json.dumps(look(options.file, width, height, options.tab, options.picture, options.script)), flush=True)
     os._exit(0)  # what Qt frees at the end of a process is not looked at

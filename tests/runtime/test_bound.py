@@ -29,7 +29,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BoundProgram]]:
     """Programs are made at once, in place; those that plans ran by, one a run."""
     executables.clear()
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     settings.small_work = 0
     for name in ("seconds", "in_place"):
         monkeypatch.setattr(tiers.CompileCost, name, lambda *args: 0.0)
@@ -47,7 +47,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BoundProgram]]:
     with override(tier="auto"):
         yield found
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
 
 
 def given(*shape: int) -> smelt.array:

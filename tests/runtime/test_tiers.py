@@ -30,7 +30,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     executables.clear()
     tiers.structures.clear()
     strided.kernels.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     monkeypatch.setattr(tiers, "cost", tiers.CompileCost())
     settings.small_work = 0
     yield
@@ -303,7 +303,7 @@ def test_repetitions_cost_a_compile_little() -> None:
 def test_ops_that_are_prepared_anew_compile_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     costing(monkeypatch, 1e-3)
     compiled_after(3)
-    known.remembered.clear()  # plans have another key then: nothing is known of one
+    known.by_plan.clear()  # plans have another key then: nothing is known of one
     with smelt.explain() as explained:
         assert compiled_after(3) == [True] * 3
     assert not explained.compiles

@@ -77,3 +77,27 @@ def test_a_small_window_scrolls(page: Path) -> None:
     assert not found["complaints"]
     assert all(seen["beyond"][0] <= 0 for seen in found["seen"])  # the part below the tabs scrolls, not the page
     assert any(seen["beyond"][1] > 0 for seen in found["seen"])
+
+
+def test_lines_whose_values_have_other_numbers_are_the_same(tmp_path: Path) -> None:
+    """Only what a pass changed is marked, although it changes the numbers of all that follows."""
+
+    def f(x):
+        y = smelt.exp(x)
+        y, z = y + smelt.cos(x) * smelt.cos(x), y
+        for _ in range(30):
+            y, z = smelt.sin(y) * z, y
+        return y
+
+    file = tmp_path / "page.html"
+    file.write_text(smelt.compile(f).trace(smelt.ones((4,))).lower().compile().view())
+    script = """JSON.stringify(data.stages.slice(1).map((stage, k) => {
+      const rows = compare(data.stages[k].lines, stage.lines), texts = [data.stages[k].lines, stage.lines];
+      return [stage.name, rows.filter(r => r[1] == null && r[0] != null).map(r => texts[0][r[0]][0]),
+              rows.filter(r => r[0] == null && r[1] != null).map(r => texts[1][r[1]][0])];
+    }))"""
+    command = [sys.executable, "-m", "tests.runtime.browser", str(file), "--tab", "Stages", "--script", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=Path(__file__).parents[2])
+    found = json.loads(json.loads(done.stdout)["computed"])
+    gone, new = next((gone, new) for name, gone, new in found if name == "cse")
+    assert [line.split("=")[1].split("(")[0].strip() for line in gone] == ["cos"] and not new, (gone, new)

@@ -172,6 +172,33 @@ class Sizes(Shear, name="planted_sizes"):
         return i, (j + i * by) % 8 % operand.shape[1]
 
 
+class Steps(Sizes, name="planted_steps"):
+    """The kernel is right for one value of the attribute.
+
+    ``%0 = "smelt.planted_steps"(%x) {by = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """
+
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, by: Int) -> Cotangents:
+        return [b.planted_steps(only(cotangents), by=-by)]
+
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, by: Int) -> Coordinates:
+        i, j = index
+        return i, (j + i * (1 if by > 0 else -1)) % operand.shape[1]
+
+
+class Back(Steps, name="planted_back"):
+    """The transpose is that of one value of the attribute.
+
+    ``%0 = "smelt.planted_back"(%x) {by = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>``
+    """
+
+    def transpose(self, b: Builder, cotangents: Cotangents, operands: Values, linear: Flags, *, by: Int) -> Cotangents:
+        return [b.planted_back(only(cotangents), by=-1)]
+
+    def map_index(self, index: Coordinates, operand: Aval, result: Aval, *, by: Int) -> Coordinates:
+        return Shear.map_index(self, index, operand, result, by=by)
+
+
 class Batch(Sizes, name="planted_batch"):
     """The batch rule takes the rows of all elements for those of one.
 

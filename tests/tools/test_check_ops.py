@@ -26,6 +26,8 @@ EXPECTED: dict[str, tuple[set[str], str]] = {
     "planted_second": ({"derivative"}, "tangent by operands [1]"),
     "planted_shear": ({"transpose"}, "backward beside forward"),
     "planted_sizes": ({"kernels"}, "planted_sizes-f32[4,7]"),
+    "planted_steps": ({"kernels"}, "planted_steps-f32[4,8]-by=2: "),
+    "planted_back": ({"transpose"}, "planted_back-f64[4,8]-by=2: "),
     "planted_batch": ({"batch"}, "a batch with axes"),
     "planted_largest": ({"kernels"}, "elements differ"),
     "planted_hartley": ({"kernels"}, "planted_hartley-f32[8]: cpu: "),

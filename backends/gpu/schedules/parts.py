@@ -11,7 +11,7 @@ from typing import Any
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan, always_inside
-from smelt.backends.sequences import reads_of
+from smelt.backends.scan_scatter import reads_of
 from smelt.ir.builder import Function, OpView, Value
 from smelt.ir.index import Index, linearize
 from smelt.ir.scalar import INDEX, Scalar

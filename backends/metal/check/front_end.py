@@ -161,7 +161,9 @@ _WORDS = (
 )
 _LITERAL = "floating-point literal without suffix; write 'f' or 'h' behind it"
 #: What clang says of a name that there is not.
-_MISSING = re.compile(r"(?:use of undeclared identifier|unknown type name|no template named) '(\w+)'")
+_MISSING = re.compile(
+    r"(?:use of undeclared identifier|unknown type name|no template named|(?=.*is unavailable)) ?'(\w+)'"
+)
 _REWRITTEN = (
     (re.compile(r"double precision constant requires .*"), _LITERAL),
     (re.compile(r"use of type 'double' requires .*"), "'double' is not supported in Metal"),

@@ -74,6 +74,8 @@ FOREIGN_KEYWORDS = {
 LATER = dict.fromkeys(("tensor", "cooperative_tensor", "tensor_ops", "tensor_handle"), ("tensors", (4, 0)))
 #: Other names of the library that a later version has: clang's error about one that is missing says so.
 LATER_NAMES = {
+    **dict.fromkeys(words("bfloat bfloat2 bfloat3 bfloat4 packed_bfloat2 packed_bfloat3 packed_bfloat4"), (3, 1)),
+    "simdgroup_bfloat8x8": (3, 1),
     **dict.fromkeys(("atomic_thread_fence", "os_log", "os_log_default"), (3, 2)),
     **dict.fromkeys(("extents", "dextents", "dynamic_extent"), (4, 0)),
 }

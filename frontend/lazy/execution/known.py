@@ -89,14 +89,14 @@ class Known:
             self.structure, self.is_shared = structure, True
 
 
-#: By the key of a plan, and the name of a device.
-remembered = LruCache(weigh=lambda known: 2_000)
+#: What is known, by the key of a plan and the name of a device.
+by_plan = LruCache(weigh=lambda entry: 2_000)
 
 
 def known_of(found: Plan, device: Device) -> Known:
     """What is known of the structure of a plan, on a device."""
     key = found.key()
-    entry: Known = remembered.get_or_make((key, device.name), lambda: Known(key))
+    entry: Known = by_plan.get_or_make((key, device.name), lambda: Known(key))
     return entry
 
 

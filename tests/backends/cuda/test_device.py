@@ -57,7 +57,7 @@ def _forget() -> None:
     changing.Timed.latest = None
     warming.settle()
     for cache in (
-        evaluate.executables, known.remembered, tiers.structures, arrays._scalar_buffers, strided.kernels,
+        evaluate.executables, known.by_plan, tiers.structures, arrays._scalar_buffers, strided.kernels,
         changing._plans, device_plan._single, fragments.fragments, fragments.constants, changing._met, versions._shared,
     ):  # fmt: skip
         cache.clear()

@@ -320,6 +320,21 @@ def test_versions() -> None:
             check(text, metal=wrong)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "bfloat y = bfloat(x); return y;", "return as_type<bfloat>(ushort(x));", "return 1.0bf;",
+        "bfloat4 v = bfloat4(x); return v.x;", "metal::bfloat2 v(x); return v.x;", "vec<bfloat, 3> v(x); return v.x;",
+        "packed_bfloat3 v = packed_bfloat3(x); return v[0];", "simdgroup_bfloat8x8 m; return x;",
+    ],
+)  # fmt: skip
+def test_bfloat_is_of_metal_3_1(body: str) -> None:
+    text = f"{HEAD}float f(float x) {{ {body} }}\n"
+    assert check(text) == [] == check(f"#if __METAL_VERSION__ >= 310\n{text}#endif\n", metal="3.0")
+    assert all("3.1 has it: check with --metal 3.1" in d.message for d in check(text, metal="3.0"))
+    assert check(text, metal="3.0") and check(f"{HEAD}float f(half x) {{ return x; }}\n", metal="3.0") == []
+
+
 def test_defines() -> None:
     text = f"{HEAD}float f() {{ return SCALE; }}\n"
     assert errors(text)

@@ -13,7 +13,7 @@ from smelt.backends.gpu.schedules.scatter import exact
 
 from ...spies import calls_of
 from . import harness
-from .test_sequences import RACES, Shape, check_scatter
+from .test_scan_sort_scatter import RACES, Shape, check_scatter
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from smelt.backends.gpu.schedules.scatter import build as scatters
 
 from ...spies import calls_of
 from . import harness
-from .test_sequences import Shape, check_scatter
+from .test_scan_sort_scatter import Shape, check_scatter
 
 
 @pytest.fixture(autouse=True)

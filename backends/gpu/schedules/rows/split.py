@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from smelt.backends.lowering import Coordinates
 from smelt.backends.memory import Memory
 from smelt.backends.plan import Plan
-from smelt.backends.sequences import reads_of
+from smelt.backends.scan_scatter import reads_of
 from smelt.ir.builder import Value
 from smelt.ir.scalar import INDEX, Scalar
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from smelt.backends.memory import Memory
-from smelt.backends.sequences import ScanPlan
+from smelt.backends.scan_scatter import ScanPlan
 from smelt.ir.aval import Aval
 from smelt.ir.ops.scan_sort import Cumulative
 from smelt.ir.scalar import Scalar, compute_dtype

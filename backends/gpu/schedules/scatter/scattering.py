@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smelt.backends import sequences
+from smelt.backends import scan_scatter
 from smelt.backends.lowering import Coordinates, Fused
 from smelt.ir.dtypes import DType
 from smelt.ir.index import linearize
@@ -15,7 +15,7 @@ from ..parts import Part
 from ..schedule import ScheduledKernel
 
 
-class Scattering(sequences.Scattering):
+class Scattering(scan_scatter.Scattering):
     """A scatter of a fusion, as kernels of a GPU."""
 
     def axes(self, chosen: Sequence[int]) -> Fused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smelt.backends.lowering import Fused, fuse_variables
-from smelt.backends.sequences import ScanPlan, Scattering, reads_of
+from smelt.backends.scan_scatter import ScanPlan, Scattering, reads_of
 from smelt.ir import dtypes
 from smelt.ir.builder import Function, Value
 from smelt.ir.index import linearize, variables

@@ -1,0 +1,54 @@
+"""Rules of ops of other packages: what they raise names the op, the rule and its line, whoever asked the op.
+
+smelt asks ops everywhere: while it records, infers, transforms and emits. So the rules themselves are guarded, once,
+where the class is defined; smelt's own are as they stand.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .aval import Aval
+from .errors import RuleError, SmeltError, innermost_line, shown
+
+#: Rules that another package may state. What `host` raises is a `LibraryError` anyway.
+GUARDED = ("infer", "reference", "jvp", "vjp", "transpose", "batch", "lower", "element", "map_index")
+
+
+def guard_rules(cls: type) -> None:
+    """Guard the rules that a class states itself."""
+    for rule in GUARDED:
+        stated = vars(cls).get(rule)
+        if callable(stated):
+            setattr(cls, rule, _guarded(rule, stated))
+
+
+def _guarded(rule: str, stated: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(stated)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            found = stated(self, *args, **kwargs)
+        except (SmeltError, NotImplementedError, MemoryError):
+            raise
+        except Exception as error:
+            line = innermost_line(error)
+            said = f"the rule {rule} of smelt.{self.name} failed: {type(error).__name__}: {error}"
+            raise RuleError(said + (f"; at {line}" if line else "")) from error
+        if rule == "infer" and not _are_types(found):
+            wanted = "an Aval, or a list of them"
+            raise RuleError(f"the rule infer of smelt.{self.name} returned {shown(found)}, which is not {wanted}")
+        if rule == "lower" and (found is None or isinstance(found, (bool, int, float, complex, str))):
+            wanted = "a scalar of its builder"
+            raise RuleError(f"the rule lower of smelt.{self.name} returned {shown(found)}, which is not {wanted}")
+        return found
+
+    guarded.__signature__ = inspect.signature(stated)  # type: ignore[attr-defined]
+    del guarded.__wrapped__  # by which `op_program` takes rules without what is around them
+    return guarded
+
+
+def _are_types(found: Any) -> bool:
+    return isinstance(found, Aval) or (isinstance(found, (list, tuple)) and all(isinstance(a, Aval) for a in found))

@@ -1,0 +1,65 @@
+"""Rules of ops of other packages that raise, or return what they may not: errors that name the op and the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir.aval import Aval
+from smelt.ir.errors import RuleError
+from smelt.ir.kinds import Elementwise
+from smelt.ir.op import Op, Operand, _registry
+from smelt.lazy.arrays import emit
+
+
+@pytest.fixture
+def defined() -> Iterator[Any]:
+    """Defines ops that are gone after the test."""
+    before = set(_registry)
+    yield lambda base, name, **rules: _op(base, name, rules)
+    for name in set(_registry) - before:
+        del _registry[name]
+
+
+def _op(base: type, name: str, rules: dict[str, Any]) -> Any:
+    doc = f'``%0 = "smelt.{name}"(%x) : (tensor<4xf32>) -> tensor<4xf32>``'
+    namespace = {"__doc__": doc, "__annotations__": {"x": "Operand"}, "__module__": __name__, "Operand": Operand}
+    type(base)(name.title(), (base,), namespace | rules, name=name)
+    return lambda x: emit(_registry[name], (x,), {})
+
+
+def lost(self: Any, *_: Any, **__: Any) -> Any:
+    raise KeyError("lost")
+
+
+X = smelt.ones((2, 2))
+
+
+@pytest.mark.parametrize("found", [None, 3, "f32", [None], (Aval,)])
+def test_infer_gives_types(defined: Any, found: Any) -> None:
+    """What is not was a crash of the process."""
+    f = defined(Op, "foreign_types", infer=lambda self, x: found, reference=lambda self, x: x)
+    for run in (f, smelt.compile(f), smelt.vmap(f), smelt.grad(lambda x: f(x).sum())):
+        with pytest.raises(RuleError, match=r"the rule infer of smelt\.foreign_types returned"):
+            smelt.eval(run(X))
+
+
+@pytest.mark.parametrize("rule", ["infer", "reference", "jvp", "lower"])
+def test_what_a_rule_raises_names_it(defined: Any, rule: str) -> None:
+    rules = {"reference": lambda self, x: np.abs(x), "lower": lambda self, k, x: k.math("absf", x)}
+    f = defined(Elementwise, f"foreign_{rule}", **rules | {rule: lost})
+    run = {"jvp": smelt.grad(lambda x: f(x).sum()), "lower": smelt.compile(f)}.get(rule, f)
+    said = rf"the rule {rule} of smelt\.foreign_{rule} failed: KeyError: 'lost'; at .*test_foreign_rules"
+    with pytest.raises(RuleError, match=said):
+        smelt.eval(run(X))
+
+
+@pytest.mark.parametrize("found", [None, 7, "x"])
+def test_lower_gives_scalars(defined: Any, found: Any) -> None:
+    f = defined(Elementwise, "foreign_scalar", reference=lambda self, x: x, lower=lambda self, k, x: found)
+    with pytest.raises(RuleError, match=r"the rule lower of smelt\.foreign_scalar returned .*not a scalar of its"):
+        smelt.eval(smelt.compile(f)(X))
