@@ -105,8 +105,8 @@ def det(a: np.ndarray) -> np.ndarray | None:
 
 
 def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Q and R."""
-    if not _fits(a):
+    """Q and R, of one matrix too."""
+    if not _fits(a, few=1):
         return None
     *lead, m, n = a.shape
     q, r = empty((*lead, m, min(m, n)), a.dtype), empty((*lead, min(m, n), n), a.dtype)
