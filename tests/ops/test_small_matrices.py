@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -269,3 +270,43 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
             core.native.small_matrices(16, what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
     with pytest.raises(ValueError):  # more columns than rows
         core.native.small_matrices(16, 7, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))
+
+
+def by_series(a: np.ndarray) -> np.ndarray:
+    """Exponentials of matrices by their power series after many halvings, in numbers of 120 digits."""
+    with mpmath.workdps(120):
+        found = [mpmath.expm(mpmath.matrix(x.tolist()), method="taylor").tolist() for x in a]
+        return np.array([[[complex(z) for z in row] for row in x] for x in found])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_exponentials(dtype: Any) -> None:
+    """Of matrices that need no halving, as many, or far fewer than their norm says; in batches with such of another kind."""
+    eps = float(np.finfo(dtype).eps)
+    for n in (1, 2, 3, 5, 8, 11, 16):
+        made = []
+        for scale in (0.01, 1.0, 8.0):
+            x = rng.standard_normal((2, n, n)) * scale / n
+            made += [*x, *(x + scale * np.eye(n))]
+        made += [*np.triu(rng.standard_normal((2, n, n)) * 1e4, 1), np.zeros((n, n)), np.eye(n) * -50]
+        a = np.array(made)
+        if np.dtype(dtype).kind == "c":
+            a = a + 1j * rng.permutation(a, axis=0) * 0.5
+        a = a.astype(dtype)
+        expected = by_series(a)
+        for given in (a, a[::-1], a[:1], a[-3:]):
+            found = get("expm").host(given)
+            assert found.dtype == dtype
+            wanted = expected[[next(i for i in range(len(a)) if np.array_equal(a[i], x)) for x in given]]
+            sizes = np.abs(wanted).max((-1, -2)) * np.maximum(1, np.abs(given).sum(-2).max(-1).clip(0, 50))
+            errors = np.abs(found - wanted).max((-1, -2)) / sizes
+            assert errors.max() < (2 * eps if eps > 1e-10 else 100 * eps), (n, errors)
+
+
+def test_exponentials_that_are_not_finite() -> None:
+    a = np.array([np.eye(2), [[np.nan, 0], [0, 0]], np.eye(2) * 1e5, [[np.inf, 0], [0, 0]], np.eye(2) * -1e9])
+    for dtype in (np.float32, np.float64):
+        found = get("expm").host(a.astype(dtype))
+        np.testing.assert_allclose(found[0], np.e * np.eye(2), rtol=1e-6)
+        assert np.isnan(found[1]).all() and np.isnan(found[3]).all() and not np.isfinite(found[2]).all()
+        np.testing.assert_array_equal(found[4], 0)
