@@ -27,7 +27,7 @@ TALL = 2048
 SECONDS = 4e-9
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
-#: Odd numbers of real elements are transformed as complex ones: so many of them at least, up to so long ones of float64.
+#: Odd numbers of real elements are transformed as complex ones: so many at least, of float64 up to so long ones.
 FEW, ODD = 1000, 9
 COMPLEX, FROM_REAL, TO_REAL = range(3)
 _RADICES = (8, 4, 2, 3, 5, 7, 11, 13)

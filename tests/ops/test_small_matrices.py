@@ -261,10 +261,11 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     for what, rows, columns, sizes in (
         (2, 3, 3, (45, 0)),  # no right-hand sides
         (5, 3, 1, (6, 0)),
-        (6, 3, 3, (45, 44)),
-        (6, 5, 3, (75, 45)),
-        (7, 3, 3, (15, 89)),
-        (8, 3, 3, (45, 29)),
+        (6, 3, 1, (6, 0)),
+        (7, 3, 3, (45, 44)),
+        (7, 5, 3, (75, 45)),
+        (8, 3, 3, (15, 89)),
+        (9, 3, 3, (45, 29)),
     ):
         with pytest.raises(ValueError):
             core.native.small_matrices(16, what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
@@ -281,7 +282,7 @@ def by_series(a: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 def test_exponentials(dtype: Any) -> None:
-    """Of matrices that need no halving, as many, or far fewer than their norm says; in batches with such of another kind."""
+    """Of matrices that need no halving, as many as their norm says, or far fewer; in batches with others."""
     eps = float(np.finfo(dtype).eps)
     for n in (1, 2, 3, 5, 8, 11, 16):
         made = []
