@@ -366,7 +366,7 @@ def test_loops_are_parts_of_recipes() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(np.asarray(powers(x, y)), [27, 128])
         np.testing.assert_array_equal(np.asarray(powers(powers(y, x), y)), [81, 2048])
-        value, slope = smelt.jvp(lambda y: powers(x, y), [y], [smelt.ones_like(y)])
+        _, slope = smelt.jvp(lambda y: powers(x, y), [y], [smelt.ones_like(y)])
         np.testing.assert_array_equal(np.asarray(slope[0]), [27, 96])
     assert len(traced) <= count + 2  # inside of traces once more
     both = smelt.vmap(powers)(smelt.stack([x, y]), smelt.stack([y, x]))
