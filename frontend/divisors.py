@@ -12,6 +12,7 @@ from .functions.arithmetic import floor_divide, multiply, remainder
 from .functions.logic import where
 from .functions.reductions import any as any_of
 from .lazy.arrays import ArrayLike, StreamOrDevice, array, convert, promote_operands
+from .lazy.core import remembered
 from .lazy.streams import check_stream
 from .transforms.control import while_loop
 
@@ -37,6 +38,7 @@ def _gcd(x: array, y: array) -> array:
     return found
 
 
+@remembered
 def gcd(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The greatest common divisor of |x1| and |x2|, in their common dtype; of two zeros 0.
 
@@ -52,6 +54,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> ar
     return convert(_gcd(x, y), dtype)
 
 
+@remembered
 def lcm(x1: ArrayLike, x2: ArrayLike, /, *, stream: StreamOrDevice = None) -> array:
     """The least common multiple of |x1| and |x2|, in their common dtype, where it wraps; 0 where one is 0.
 

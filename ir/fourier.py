@@ -2,8 +2,8 @@
 
 Transforms of up to SHORT elements are made of many rows at once, longer ones as columns and rows of a matrix (Bailey's
 four steps). A length with a prime factor above 13 is a convolution by transforms of a length that has none: of n - 1
-elements for a prime n where that will do (Rader's), else of some 2n (Bluestein's). Without the loops, and for odd
-numbers of real elements, pocketfft computes, which NumPy has.
+elements for a prime n where that will do (Rader's), else of some 2n (Bluestein's). Without the loops, and for
+most odd numbers of real elements, pocketfft computes, which NumPy has.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ TALL = 2048
 SECONDS = 4e-9
 #: Elements of the longest transforms whose tables are kept.
 KEPT = 1 << 20
+#: Odd numbers of real elements are transformed as complex ones: so many at least, of float64 up to so long ones.
+FEW, ODD = 1000, 9
 COMPLEX, FROM_REAL, TO_REAL = range(3)
 _RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
@@ -291,12 +293,22 @@ def fft_of_columns(x: np.ndarray, inverse: bool, scale: float) -> np.ndarray | N
 
 def rfft(x: np.ndarray, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:
     """The coefficients of real numbers; None: there is nothing better than NumPy."""
-    n = x.shape[-1]
-    if n % 2 or radices(n // 2) is None or not _fits(n // 2, x):
+    n, wide = x.shape[-1], x.dtype.char == "d"
+    halved = n % 2 == 0 and radices(n // 2) is not None and _fits(n // 2, x)
+    if halved:
+        if out is None:
+            out = empty((*x.shape[:-1], n // 2 + 1), np.complex128 if wide else np.complex64)
+        return _run(contiguous(x), out, n // 2, FROM_REAL, False, scale)
+    if n % 2 == 0 or x.size < FEW or not _fits(n, x):
         return None
+    if wide and n > ODD if radices(n) is not None else n > KEPT or _table(_rader_tables, n, wide) is None:
+        return None
+    found = fft(x.astype(np.complex128 if wide else np.complex64), False, scale)
+    assert found is not None
     if out is None:
-        out = empty((*x.shape[:-1], n // 2 + 1), np.complex128 if x.dtype.char == "d" else np.complex64)
-    return _run(contiguous(x), out, n // 2, FROM_REAL, False, scale)
+        return contiguous(found[..., : n // 2 + 1])
+    np.copyto(out, found[..., : n // 2 + 1])
+    return out
 
 
 def irfft(x: np.ndarray, n: int, scale: float, out: np.ndarray | None = None) -> np.ndarray | None:

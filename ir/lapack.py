@@ -466,8 +466,11 @@ class Factors:
 
 
 def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """LU factors of real matrices (count × m × n) in one array, and pivots from 0 on."""
-    lapack = _lapack(a, 1) if a.dtype.kind == "f" else None
+    """LU factors of matrices (count × m × n) in one array, and pivots from 0 on.
+
+    Those of complex ones are the elements with the largest sum of sizes of both parts.
+    """
+    lapack = _lapack(a, 1)
     if lapack is None:
         return None
     found = Factors(lapack, np.array(a.swapaxes(1, 2), order="C"))

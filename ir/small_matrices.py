@@ -14,12 +14,12 @@ import numpy as np
 from .host_loops import loops
 from .host_memory import empty
 
-#: Rows of the largest matrices that are taken, for Cholesky's factors, and for eigenvalues or singular values: these
-#: are by Jacobi's rotations, which take more work.
+#: Rows of the largest matrices that are taken, for Cholesky's factors, and for exponentials, eigenvalues or singular
+#: values: these are by Jacobi's rotations, which take more work.
 MOST, MOST_ROOTED, MOST_ROTATED = 32, 64, 16
 #: Matrices from which on it pays; one does as well where functions say so, of so many rows at most.
 FEW, ALONE = 4, 16
-_CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _QR, _SVD, _LU = range(9)
+_CHOLESKY, _SOLVE, _LOWER, _UPPER, _EIGH, _DET, _EXPM, _QR, _SVD, _LU = range(10)
 
 
 def _fits(a: np.ndarray, few: int = FEW, most: int = MOST) -> bool:
@@ -104,9 +104,18 @@ def det(a: np.ndarray) -> np.ndarray | None:
     return out
 
 
+def expm(a: np.ndarray, rough: bool) -> np.ndarray | None:
+    """Exponentials, of one matrix too; unless they may be `rough` in some last digits, only of matrices that are not
+    halved more often than they need, for each squaring loses some. The first number is NaN of those that are left."""
+    if not _fits(a, few=1, most=MOST_ROTATED):
+        return None
+    out = empty(a.shape, a.dtype)
+    return out if _run(_EXPM, 1 + rough, a, out[:0], out, out[:0].copy()) else None
+
+
 def qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Q and R."""
-    if not _fits(a):
+    """Q and R, of one matrix too."""
+    if not _fits(a, few=1):
         return None
     *lead, m, n = a.shape
     q, r = empty((*lead, m, min(m, n)), a.dtype), empty((*lead, min(m, n), n), a.dtype)

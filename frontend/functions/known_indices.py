@@ -147,14 +147,20 @@ def _axes(e: Any) -> int:
     return e.ndim if isinstance(e, np.ndarray) and e.dtype == np.bool_ else 1
 
 
-def check_along(name: str, default: int | None, place: int) -> Callable[[tuple, dict[str, Any]], None]:
+def check_along(
+    name: str, default: int | None, place: int, indices: tuple[int, str] = (1, "indices")
+) -> Callable[[tuple, dict[str, Any]], None]:
     """The check of the function `name` of an array, of indices, and of an axis as the argument with number `place`.
 
     Arguments that do not fit are left to the function.
+
+    Args:
+        indices: number and name of the argument that they are.
     """
+    at, word = indices
 
     def check(args: tuple, named: dict[str, Any]) -> None:
-        index = args[1] if len(args) > 1 else named.get("indices")
+        index = args[at] if len(args) > at else named.get(word)
         if not isinstance(index, array) or not args or not index.aval.dtype.is_integer:
             return
         x = args[0]

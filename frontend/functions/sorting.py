@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from smelt.ir import dtypes
@@ -41,6 +42,7 @@ from ..lazy.streams import check_stream
 from .complex_numbers import imag, real
 from .index_functions import take_along_axis
 from .indexing import getitem
+from .known_indices import check_along
 
 __all__ = [
     "argpartition",
@@ -217,7 +219,7 @@ def topk(a: ArrayLike, /, k: int, axis: int | None = -1, *, stream: StreamOrDevi
     return piece(found, along, found.shape[along] - k, found.shape[along])
 
 
-@remembered
+@partial(remembered, check=check_along("searchsorted", 0, 4, (3, "sorter")))
 def searchsorted(
     sorted_sequence: ArrayLike,
     values: ArrayLike,
@@ -235,7 +237,7 @@ def searchsorted(
 
     Raises:
         ShapeError: `sorted_sequence` is no vector or has 2**32 elements, or `sorter` is not of its shape.
-        DTypeError: complex numbers.
+        DTypeError: complex numbers. IndexOutOfRangeError: an entry of `sorter` that has been evaluated is out of range.
 
     >>> import smelt
     >>> smelt.searchsorted(smelt.array([1, 2, 2, 3]), smelt.array([2, 5]))

@@ -96,6 +96,7 @@ class GraphFunction:
         key: equal for functions that compute the same.
         names: what the user calls the arguments, as far as known.
         rules: attributes of the function in the IR that say how it is transformed; see `set_rules`.
+        work: element operations of a call, once they were counted (`execution/work.py`).
 
     Args:
         structure: its `structure_key`, where that is known, or what `key` is of it.
@@ -114,6 +115,7 @@ class GraphFunction:
             else FunctionKey(structure or structure_key(self.parameters, body, self.outputs))
         )
         self.names: Sequence[str | None] = ()
+        self.work: float | None = None
         self.rules: dict[str, Any] = {}
 
     def set_rules(self, rules: dict[str, Any]) -> None:

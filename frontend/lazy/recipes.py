@@ -140,8 +140,10 @@ def recipe_of(result: Any, inputs: Sequence[Ref | None]) -> Recipe | None:
         op, value = node.op, None
         if op is LEAF and node.values is not None and len(node.values) == 1:
             value = node.values[0]
-        elif node.values is not None or op.kind == "control" or (isinstance(op, GraphOp) and op is not NUMBER):
+        elif node.values is not None or (isinstance(op, GraphOp) and op is not NUMBER):
             return None
+        elif op.kind == "control" and any(has_symbol(aval.shape) for n, i in node.inputs for aval in (n.avals[i],)):
+            return None  # its functions are of one size
         made.append(Step(op, node.attrs, tuple([number[r] for r in node.inputs]), node.avals, value, [None]))
         for i in range(len(node.avals)):
             number[(node, i)] = count

@@ -15,7 +15,7 @@ from smelt.ir.op import registry as ops
 
 from ..functions.arithmetic import multiply
 from ..functions.complex_numbers import conjugate, real
-from ..functions.diagonals import tril, triu
+from ..functions.diagonals import tril
 from ..functions.dtypes import finfo
 from ..functions.linear import matmul
 from ..functions.logic import equal, greater, isnan, where
@@ -36,13 +36,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
-    """The symmetric matrices of which one triangle is given."""
+def _lower(name: str, a: ArrayLike, triangle: str) -> array:
+    """Matrices whose lower triangle is that of the symmetric ones of which one triangle is given."""
     triangle = word(f"linalg.{name}", "UPLO", triangle.upper() if isinstance(triangle, str) else triangle, "L", "U")
     x = as_array(a)
     ops[name].infer_checked([x.aval], {})
-    if triangle == "U":
-        return triu(x) + adjoint(triu(x, 1))
+    return adjoint(x) if triangle == "U" else x
+
+
+def _symmetric(name: str, a: ArrayLike, triangle: str) -> array:
+    """The symmetric matrices of which one triangle is given."""
+    x = _lower(name, a, triangle)
     return tril(x) + adjoint(tril(x, -1))
 
 
@@ -89,7 +93,7 @@ def eigh(
     """
     check_stream(stream)
     if b is None:
-        return EigenResult(*emit_all(ops["eigh"], (_symmetric("eigh", a, UPLO),)))
+        return EigenResult(*emit_all(ops["eigh"], (_lower("eigh", a, UPLO),)))
     inner, lower = _reduced("eigh", a, b, UPLO)
     values, vectors = emit_all(ops["eigh"], (inner,))
     return EigenResult(values, emit(ops["solve_triangular"], (adjoint(lower), vectors), {"upper": True}))
@@ -116,7 +120,7 @@ def eigvalsh(a: ArrayLike, UPLO: str = "L", *, b: ArrayLike | None = None, strea
     array([1, 3], dtype=float32)
     """
     check_stream(stream)
-    inner = _symmetric("eigvalsh", a, UPLO) if b is None else _reduced("eigvalsh", a, b, UPLO)[0]
+    inner = _lower("eigvalsh", a, UPLO) if b is None else _reduced("eigvalsh", a, b, UPLO)[0]
     return emit(ops["eigvalsh"], (inner,))
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 SINGULAR = "is singular"
 #: Rows from which on LAPACK factors a matrix sooner than steps over all matrices of a batch at a time.
 LAPACK_LU = 32
+#: Matrices of fewer rows are factored by LAPACK where there are fewer than so many times their columns.
+CALLED_LU = 8
 
 
 def _regular(rng: np.random.Generator, a: Aval) -> np.ndarray:
@@ -277,7 +279,8 @@ class Lu(Library, name="lu"):
         x = np.array(a.reshape(math.prod(lead), m, n), order="C")
         each = np.arange(len(x))
         pivots, order = np.empty((len(x), k), np.uint32), np.tile(np.arange(m, dtype=np.uint32), (len(x), 1))
-        factored = lapack.lu(x) if k >= LAPACK_LU else None
+        called = k >= LAPACK_LU or len(x) < CALLED_LU * k
+        factored = lapack.lu(x) if called else None
         if factored is not None:
             x, pivots = factored
             for i, exchanged in enumerate(pivots.tolist()):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import triangular_forms
+from .. import small_matrices, triangular_forms
 from ..aval import Aval, broadcast_shapes
 from ..errors import LibraryError
 from ..kinds import silent
@@ -30,6 +30,8 @@ PADE = (
     670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
 )  # fmt: skip
 NORM = 5.371920351148152
+#: Numbers of matrices that are approximated together, so that they stay in a cache.
+TOGETHER = 1 << 14
 #: What it leaves out begins with this multiple of the 27th power.
 LEFT_OUT = 1 / (math.comb(26, 13) * math.factorial(27))
 
@@ -47,7 +49,7 @@ class Expm(Library, name="expm"):
     @silent
     @unforked
     def host(self, a: np.ndarray) -> np.ndarray:
-        return of_finite(lambda a: _exponential(_wide(a)).astype(a.dtype), a)
+        return of_finite(lambda a: _exponential(_wide(a), a.dtype.char in "fF").astype(a.dtype), a)
 
     @silent
     @unforked
@@ -105,8 +107,8 @@ class ExpmFrechet(Frechet, name="expm_frechet"):
     @silent
     @unforked
     def host(self, a: np.ndarray, e: np.ndarray) -> np.ndarray:
-        n, both = a.shape[-1], _beside(a, e)
-        return of_finite(lambda both: _along(_wide(both[..., :n]), _wide(both[..., n:])).astype(a.dtype), both)
+        n, both, single = a.shape[-1], _beside(a, e), a.dtype.char in "fF"
+        return of_finite(lambda both: _along(_wide(both[..., :n]), _wide(both[..., n:]), single).astype(a.dtype), both)
 
     @silent
     @unforked
@@ -284,21 +286,19 @@ def _halvings(a: np.ndarray, norm: float) -> np.ndarray:
     return np.ceil(np.log2(np.clip(_norm(a) / norm, 1, 2.0**64))).astype(np.int64)
 
 
-def _fewer(a: np.ndarray, halvings: np.ndarray) -> np.ndarray:
+def _fewer(powers: Sequence[np.ndarray], halvings: np.ndarray) -> np.ndarray:
     """Of the halvings that make a norm small, those that matter: each one more is a squaring, which loses digits.
 
-    Powers of a matrix are often far smaller than those of its norm; only they count for the approximant, together with
-    how much larger than them the powers of the absolute values are, by which it is rounded.
+    Powers of a matrix, the first, second, fourth and sixth, are often far smaller than those of its norm; only they
+    count for the approximant, together with how much larger than them the powers of the absolute values are, by which
+    it is rounded.
     """
-    if not halvings.any():
-        return halvings
-    a = a / (2.0**halvings)[..., None, None]
-    a2 = a @ a
-    a4 = a2 @ a2
-    a6 = a4 @ a2
+    a, _, a4, a6 = powers
     roots = [_norm(x) ** (1 / k) for k, x in ((4, a4), (6, a6), (8, a4 @ a4), (10, a4 @ a6))]
     size = np.minimum.reduce([np.maximum(x, y) for x, y in itertools.pairwise(roots)])
     few = np.clip(halvings + np.ceil(np.log2(size / NORM)), 0, halvings)
+    if (few == halvings).all():
+        return halvings
     sizes = np.ones((*a.shape[:-2], 1, a.shape[-1]))
     for _ in range(27):
         sizes = sizes @ np.abs(a)
@@ -307,28 +307,81 @@ def _fewer(a: np.ndarray, halvings: np.ndarray) -> np.ndarray:
     return np.fmin(few + more, halvings).astype(np.int64)
 
 
-def _exponential(a: np.ndarray) -> np.ndarray:
-    one, halvings = np.eye(a.shape[-1]), _fewer(a, _halvings(a, NORM))
-    a = a / (2.0**halvings)[..., None, None]
-    c, a2 = PADE, a @ a
-    a4 = a2 @ a2
-    a6 = a4 @ a2
-    odd = a @ (a6 @ (c[13] * a6 + c[11] * a4 + c[9] * a2) + c[7] * a6 + c[5] * a4 + c[3] * a2 + c[1] * one)
-    even = a6 @ (c[12] * a6 + c[10] * a4 + c[8] * a2) + c[6] * a6 + c[4] * a4 + c[2] * a2 + c[0] * one
-    found = np.linalg.solve(even - odd, even + odd)
-    for i in range(halvings.max(initial=0)):
-        found = np.where((i < halvings)[..., None, None], found @ found, found)
+def _exponential(a: np.ndarray, single: bool) -> np.ndarray:
+    """Of float64 or complex128; if `single`, with the precision of float32 at least."""
+    found = _small_exponential(a, single)
+    if found is not None:
+        rest = np.isnan(found[..., 0, 0])
+        if rest.any():
+            found[rest] = _in_turn(a[rest])
+        return found
+    return _in_turn(a)
+
+
+def _in_turn(a: np.ndarray) -> np.ndarray:
+    n = a.shape[-1]
+    each, together = a.reshape(math.prod(a.shape[:-2]), n, n), max(1, TOGETHER // max(n * n, 1))
+    if len(each) <= together:
+        return _approximated(a)
+    found = np.empty_like(each)
+    for start in range(0, len(each), together):
+        part = slice(start, start + together)
+        found[part] = _approximated(each[part])
+    return found.reshape(a.shape)
+
+
+def _small_exponential(a: np.ndarray, single: bool) -> np.ndarray | None:
+    if a.dtype.kind != "c":
+        return small_matrices.expm(a, single)
+    n = a.shape[-1]
+    if not 0 < 2 * n <= small_matrices.MOST_ROTATED:
+        return None
+    both = np.empty((*a.shape[:-2], 2 * n, 2 * n))  # what complex numbers do to their parts
+    both[..., :n, :n] = both[..., n:, n:] = a.real
+    both[..., n:, :n] = a.imag
+    np.negative(a.imag, out=both[..., :n, n:])
+    parts = small_matrices.expm(both, single)
+    if parts is None:
+        return None
+    found = np.empty_like(a)
+    found.real, found.imag = parts[..., :n, :n], parts[..., n:, :n]
     return found
 
 
-def _along(a: np.ndarray, e: np.ndarray) -> np.ndarray:
+def _approximated(a: np.ndarray) -> np.ndarray:
+    one, halvings = np.eye(a.shape[-1]), _halvings(a, NORM)
+    squarings = halvings.max(initial=0)
+    if squarings:
+        a = a / (2.0**halvings)[..., None, None]
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    if squarings:
+        fewer = _fewer((a, a2, a4, a6), halvings)
+        larger = halvings - fewer
+        if larger.any():  # powers of two, by which products are exact
+            scale = (2.0**larger)[..., None, None]
+            square = scale * scale
+            a, a2, a4, a6 = a * scale, a2 * square, a4 * (square * square), a6 * (square * square * square)
+        halvings, squarings = fewer, fewer.max()
+    c = PADE
+    odd = a @ (a6 @ (c[13] * a6 + c[11] * a4 + c[9] * a2) + c[7] * a6 + c[5] * a4 + c[3] * a2 + c[1] * one)
+    even = a6 @ (c[12] * a6 + c[10] * a4 + c[8] * a2) + c[6] * a6 + c[4] * a4 + c[2] * a2 + c[0] * one
+    found = np.linalg.solve(even - odd, even + odd)
+    for i in range(squarings):
+        more = i < halvings
+        found = found @ found if more.all() else np.where(more[..., None, None], found @ found, found)
+    return found
+
+
+def _along(a: np.ndarray, e: np.ndarray, single: bool) -> np.ndarray:
     """The derivative along e, whose norm has no influence on the precision."""
     n, size = a.shape[-1], _norm(e)[..., None, None]
     size = np.where(size == 0, 1, size)
     block = np.zeros((*a.shape[:-2], 2 * n, 2 * n), a.dtype)
     block[..., :n, :n] = block[..., n:, n:] = a
     block[..., :n, n:] = e / size
-    return _exponential(block)[..., :n, n:] * size
+    return _exponential(block, single)[..., :n, n:] * size
 
 
 def _taylor(a: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

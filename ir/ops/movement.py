@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from ..aval import Aval
+from ..dtypes import DType
 from ..errors import AttributeValueError, DTypeError, ShapeError
 from ..index import Coordinates, Index, Piece, delinearize, linearize
 from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
@@ -494,6 +495,20 @@ def _concatenated(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate((x, y), axis)
 
 
+#: Of so many elements along its axis the result of `smelt.iota` is kept: masks and tables of small arrays are made of
+#: it again and again.
+MOST_KEPT_IOTA = 1024
+
+
+def _iota(shape: tuple[int, ...], axis: int, dtype: DType) -> np.ndarray:
+    """The index along an axis, as a view that cannot be written to."""
+    line = np.arange(shape[axis]).astype(dtype.numpy)
+    return repeated(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+
+
+_kept_iota = functools.lru_cache(256)(_iota)
+
+
 class Iota(Nullary, name="iota"):
     """The index along an axis: result[i₀, i₁, ...] = i_axis.
 
@@ -519,8 +534,7 @@ class Iota(Nullary, name="iota"):
     def reference(self, *, shape: Ints, axis: Int, dtype: Element) -> np.ndarray:
         if not all(shape):
             return np.empty(shape, dtype.numpy)
-        line = np.arange(shape[axis]).astype(dtype.numpy)
-        return repeated(line.reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape)
+        return (_kept_iota if shape[axis] <= MOST_KEPT_IOTA else _iota)(shape, axis, dtype)
 
     def element(
         self, k: ScalarBuilder, index: Coordinates, fetch: Fetch, operands: Avals, result: Aval,

@@ -8,7 +8,7 @@ Derivatives: Giles (2008) for eigh and svd; Golub and Pereyra, "The differentiat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,14 +49,25 @@ def _symmetric(a: np.ndarray) -> np.ndarray:
     return below + adjoint_of(below) + np.tril(np.triu(a)).real
 
 
+def _of_lower(function: Callable[[np.ndarray], Any], a: np.ndarray) -> Any:
+    """Results of a library that refuses NaN and infinities, for Hermitian matrices of which the lower triangle alone
+    counts."""
+    return function(a) if np.isfinite(a).all() else of_finite(function, _symmetric(a))
+
+
 def _phases(v: np.ndarray) -> np.ndarray:
     """By what complex columns are divided so that the largest element of each is real: no choice is left open."""
-    if not v.shape[-2]:
-        return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
-    at = np.argmax(v.real * v.real + v.imag * v.imag, -2)[..., None, :]
-    largest = np.take_along_axis(v, at, -2)
+    m, n = v.shape[-2:]
+    if not m:
+        return np.ones((*v.shape[:-2], 1, n), v.dtype)
+    columns = v.swapaxes(-1, -2).reshape(-1, m)
+    largest = columns[np.arange(len(columns)), np.argmax(columns.real * columns.real + columns.imag * columns.imag, 1)]
     size = np.abs(largest)
-    return np.where(size > 0, largest / np.where(size > 0, size, 1), 1).astype(v.dtype)
+    if not size.all() or np.isnan(size).any():
+        known = size > 0
+        largest, size = np.where(known, largest, 1), np.where(known, size, 1)
+    found: np.ndarray = (largest / size).astype(v.dtype, copy=False).reshape(*v.shape[:-2], 1, n)
+    return found
 
 
 def _turn(b: Builder, v: Value, moved: Value) -> Value:
@@ -108,7 +119,7 @@ class Eigh(Library, name="eigh"):
         found = small_matrices.eigh(a)
         if found is not None:
             return found
-        w, v = of_finite(lambda a: lapack.eigh(a) or tuple(np.linalg.eigh(a)), a)
+        w, v = _of_lower(lambda a: lapack.eigh(a) or tuple(np.linalg.eigh(a)), a)
         return w, v / _phases(v) if v.dtype.kind == "c" else v
 
     def properties(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Iterator[Property]:
@@ -155,12 +166,12 @@ class Eigvalsh(Library, name="eigvalsh"):
             found = lapack.eigh(a, vectors=False)
             return np.linalg.eigvalsh(a) if found is None else found[0]
 
-        return of_finite(values, a)
+        return _of_lower(values, a)
 
     @unforked
     def reference(self, a: np.ndarray) -> np.ndarray:
         """As eigenvalues of a matrix of any kind."""
-        return of_finite(lambda a: np.sort(np.linalg.eigvals(_symmetric(a)).real, -1).astype(a.real.dtype), a)
+        return of_finite(lambda a: np.sort(np.linalg.eigvals(a).real, -1).astype(a.real.dtype), _symmetric(a))
 
     def sample(self, rng: np.random.Generator, a: Aval, **_: Any) -> Sequence[np.ndarray]:
         return [_spread(rng, a)]

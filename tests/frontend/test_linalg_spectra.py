@@ -46,6 +46,29 @@ def test_symmetric_matrices(rng: np.random.Generator, device: str) -> None:
                 close(square, np.broadcast_to(np.eye(shape[-1]), square.shape))
 
 
+@pytest.mark.parametrize("size", [3, 20, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_the_other_triangle_is_not_looked_at(size: int, dtype: str, rng: np.random.Generator) -> None:
+    """Neither by values nor by derivatives, whatever stands there; on the diagonal neither imaginary parts."""
+    a = rng.standard_normal((2, size, size)).astype(dtype)
+    if dtype.startswith("complex"):
+        a = (a + 1j * rng.standard_normal(a.shape)).astype(dtype)
+    tolerance = 1e-3 if dtype in ("float32", "complex64") else 1e-9
+    for triangle in ("L", "U"):
+        given = np.tri(size, dtype=bool) if triangle == "L" else np.tri(size, dtype=bool).T
+        part = np.where(given, a, 0)
+        whole = part + np.swapaxes(np.where(np.eye(size, dtype=bool), 0, part), -1, -2).conj()
+        whole = np.where(np.eye(size, dtype=bool), whole.real, whole)
+        hidden = smelt.array(np.where(given, a, np.nan).astype(dtype), getattr(smelt, dtype))
+        w, v = L.eigh(hidden, triangle)
+        close(w, np.linalg.eigvalsh(whole), tolerance)
+        close(L.eigvalsh(hidden, triangle), np.linalg.eigvalsh(whole), tolerance)
+        close(v * w[..., None, :], whole @ np.asarray(v), tolerance)
+        for function in (lambda x, t=triangle: L.eigh(x, t)[0].max(), lambda x, t=triangle: L.eigvalsh(x, t).max()):
+            slope = np.asarray(smelt.grad(function)(smelt.array(a)))
+            assert np.isfinite(slope).all() and not slope[:, ~given].any() and slope[:, given].any()
+
+
 @each_device
 def test_singular_values(rng: np.random.Generator, device: str) -> None:
     with smelt.stream(smelt.Device(device)):

@@ -344,3 +344,30 @@ def test_random_programs_with_changing_sizes(seed: int) -> None:
     for i, s in enumerate(sizes):
         forget()
         assert found[i] == outcome(program, tuple(map(int, s))), s
+
+
+def test_loops_are_parts_of_recipes() -> None:
+    """A function with a loop is traced once for its types, whatever is made of it: sizes, transformations, traces."""
+    traced = []
+
+    @remembered
+    def powers(x: smelt.array, y: smelt.array) -> smelt.array:
+        traced.append(x.shape)
+        step = lambda pair: (pair[0] * y, pair[1] + 1)  # noqa: E731
+        return smelt.while_loop(lambda pair: pair[1] < 3, step, (x, smelt.array(0)))[0]
+
+    for _ in range(3):
+        for n in (2, 3, 5, 7, 11, 13, 17):
+            x, y = smelt.arange(n, dtype=smelt.float32), smelt.full((n,), 2.0)
+            np.testing.assert_array_equal(np.asarray(powers(x, y)), np.arange(n) * 8)
+            np.testing.assert_array_equal(np.asarray(smelt.compile(powers)(x, y)), np.arange(n) * 8)
+    count = len(traced)
+    x, y = smelt.array([1.0, 2.0]), smelt.array([3.0, 4.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(powers(x, y)), [27, 128])
+        np.testing.assert_array_equal(np.asarray(powers(powers(y, x), y)), [81, 2048])
+        _, slope = smelt.jvp(lambda y: powers(x, y), [y], [smelt.ones_like(y)])
+        np.testing.assert_array_equal(np.asarray(slope[0]), [27, 96])
+    assert len(traced) <= count + 2  # inside of traces once more
+    both = smelt.vmap(powers)(smelt.stack([x, y]), smelt.stack([y, x]))
+    np.testing.assert_array_equal(np.asarray(both), [[27, 128], [3, 32]])

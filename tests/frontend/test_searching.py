@@ -323,6 +323,11 @@ def test_searchsorted_with_an_order(side: Any) -> None:
     same(smelt.searchsorted(smelt.array(host), smelt.array(at), side=side, sorter=order), expected)
     with pytest.raises(ShapeError, match="sorter"):
         smelt.searchsorted(smelt.array(host), smelt.array(at), sorter=[0, 1])
+    for bad in (len(host), -len(host) - 1):  # at each call, not at the first one alone
+        wrong = np.concatenate([order[:-1], [bad]])
+        for sorter in (smelt.array(wrong), smelt.array(wrong), wrong, wrong.tolist()):
+            with pytest.raises(IndexError, match="out of range"):
+                smelt.searchsorted(smelt.array(host), smelt.array(at), side, sorter)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import smelt
 from smelt.ir import lapack, numpy_blas
 from smelt.ir.errors import LibraryError
+from smelt.ir.op import get
 
 pytestmark = pytest.mark.skipif(
     numpy_blas.lapack_function("spotrf") is None, reason="NumPy has another library than OpenBLAS"
@@ -218,3 +219,22 @@ def test_work_space_is_asked_for_once() -> None:
     assert lapack.qr(a) is not None
     before = dict(lapack._rooms)
     assert before and lapack.qr(random((5, 67, 71), np.float32)) is not None and lapack._rooms == before
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 8), (8, 5), (16, 16), (33, 33), (40, 30)])
+@pytest.mark.parametrize("count", [1, 3, 300])
+def test_factors_with_exchanges(shape: tuple[int, int], count: int, dtype: Any) -> None:
+    """However they are computed, of few matrices or many: no factor of a row is larger than pivots allow."""
+    a = random((count, *shape), dtype)
+    a[0] = 0
+    factors, pivots, order = get("lu").host(a)
+    k = min(shape)
+    left, right = np.tril(wide(factors[..., :k]), -1), np.triu(wide(factors[..., :k, :]))
+    assert np.abs(left).max() < 1.5
+    near((left + np.eye(shape[0], k)) @ right, np.take_along_axis(a, order[..., None].astype(np.intp), 1), dtype)
+    expected = np.tile(np.arange(shape[0]), (count, 1))
+    for i in range(k):
+        for one, p in zip(expected, pivots[:, i]):
+            one[[i, p]] = one[[p, i]]
+    np.testing.assert_array_equal(order, expected)

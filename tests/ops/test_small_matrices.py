@@ -260,12 +260,60 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     for what, rows, columns, sizes in (
         (2, 3, 3, (45, 0)),  # no right-hand sides
         (5, 3, 1, (6, 0)),
-        (6, 3, 3, (45, 44)),
-        (6, 5, 3, (75, 45)),
-        (7, 3, 3, (15, 89)),
-        (8, 3, 3, (45, 29)),
+        (6, 3, 1, (6, 0)),
+        (7, 3, 3, (45, 44)),
+        (7, 5, 3, (75, 45)),
+        (8, 3, 3, (15, 89)),
+        (9, 3, 3, (45, 29)),
     ):
         with pytest.raises(ValueError):
             core.native.small_matrices(16, what, True, rows, columns, a, a[:0], *map(np.empty, sizes))
     with pytest.raises(ValueError):  # more columns than rows
         core.native.small_matrices(16, 7, True, 1, 3, a, a[:0], np.empty(45), np.empty(180))
+
+
+def by_series(a: np.ndarray) -> np.ndarray:
+    """Exponentials of matrices by their power series after halvings, in the widest numbers there are."""
+    x = a.astype(np.clongdouble)
+    halvings = max(0, int(np.ceil(np.log2(max(np.abs(x).sum(-2).max(), 1)))) + 2)
+    x = x / np.longdouble(2) ** halvings
+    found = term = np.broadcast_to(np.eye(a.shape[-1], dtype=x.dtype), x.shape)
+    for k in range(1, 24):
+        term = term @ x / k
+        found = found + term
+    for _ in range(halvings):
+        found = found @ found
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_exponentials(dtype: Any) -> None:
+    """Of matrices that need no halving, as many as their norm says, or far fewer; in batches with others."""
+    eps = float(np.finfo(dtype).eps)
+    for n in (1, 2, 3, 5, 8, 11, 16):
+        made = []
+        for scale in (0.01, 1.0, 8.0):
+            x = rng.standard_normal((2, n, n)) * scale / n
+            made += [*x, *(x + scale * np.eye(n))]
+        made += [*np.triu(rng.standard_normal((2, n, n)) * 10, 1), np.zeros((n, n)), np.eye(n) * -50]
+        a = np.array(made)
+        if np.dtype(dtype).kind == "c":
+            a = a + 1j * rng.permutation(a, axis=0) * 0.5
+        a = a.astype(dtype)
+        expected = by_series(a)
+        for given in (a, a[::-1], a[:1], a[-3:]):
+            found = get("expm").host(given)
+            assert found.dtype == dtype
+            wanted = expected[[next(i for i in range(len(a)) if np.array_equal(a[i], x)) for x in given]]
+            sizes = np.abs(wanted).max((-1, -2)) * np.maximum(1, np.abs(given).sum(-2).max(-1).clip(0, 50))
+            errors = np.abs(found - wanted).max((-1, -2)) / sizes
+            assert errors.max() < (2 * eps if eps > 1e-10 else 100 * eps), (n, errors)
+
+
+def test_exponentials_that_are_not_finite() -> None:
+    a = np.array([np.eye(2), [[np.nan, 0], [0, 0]], np.eye(2) * 1e5, [[np.inf, 0], [0, 0]], np.eye(2) * -1e9])
+    for dtype in (np.float32, np.float64):
+        found = get("expm").host(a.astype(dtype))
+        np.testing.assert_allclose(found[0], np.e * np.eye(2), rtol=1e-6)
+        assert np.isnan(found[1]).all() and np.isnan(found[3]).all() and not np.isfinite(found[2]).all()
+        np.testing.assert_array_equal(found[4], 0)

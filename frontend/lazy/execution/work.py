@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from smelt.ir.control import COND
 from smelt.ir.kinds import Contraction
 
-from ..graph import APPLY, Node, RecordedNode, callees
+from ..graph import APPLY, GraphFunction, Node, RecordedNode, callees
 from . import tiers
 
 
@@ -17,7 +17,7 @@ def work(order: Iterable[Node | RecordedNode]) -> float:
     for node in order:
         op = node.op
         if op is APPLY:
-            own = 3 * work(node.attrs["callee"].body)
+            own = 3 * _of_function(node.attrs["callee"])
             for name, attrs in node.attrs["transforms"]:
                 own *= attrs["size"] if name == "batch" else 1
             total += own
@@ -40,6 +40,13 @@ def work(order: Iterable[Node | RecordedNode]) -> float:
     return total
 
 
+def _of_function(function: GraphFunction) -> float:
+    """Of a call; noted in the function, for those of a recipe are called again and again."""
+    if function.work is None:
+        function.work = work(function.body)
+    return function.work
+
+
 #: What starting an op of the reference rules costs, in element operations.
 _START = 1000
 
@@ -48,4 +55,4 @@ def _control(node: Node | RecordedNode) -> float:
     """Element operations of a branch or loop. In loops each op counts as worth starting: few elements many
     times are worth a compile."""
     steps = node.attrs.get("length", tiers.ASSUMED_STEPS) if node.op is not COND else 1
-    return steps * sum(work(f.body) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))
+    return steps * sum(_of_function(f) + (0 if node.op is COND else _START * len(f.body)) for f in callees(node))

@@ -13,7 +13,15 @@
 #define MOST_ROOTED 64
 #define SWEEPS 30
 
-enum { CHOLESKY, SOLVE, LOWER, UPPER, EIGH, DET, QR, SVD, LU };
+/* Of exponentials: numbers of the largest matrices, what the approximant consists of, up to which norm it is right, and
+   how often they are halved at most until they have it. */
+#define LARGEST_POWER (16 * 16)
+#define PADE_NORM 5.371920351148152
+#define MOST_HALVINGS 20
+static const double pade[] = {64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000.,
+                              10559470521600., 670442572800., 33522128640., 1323241920., 40840800., 960960., 16380., 182., 1.};
+
+enum { CHOLESKY, SOLVE, LOWER, UPPER, EIGH, DET, EXPM, QR, SVD, LU };
 
 #define LARGEST PASTE(largest, REAL)
 #define SMALLEST PASTE(smallest, REAL)
@@ -42,7 +50,8 @@ static int (*const small[][2])(const Work *) = VERSIONS(small);
 /* small_matrices(bytes, what, double, n, k, a, b, result, more): whether all matrices of a have a result, in vectors of
    so many bytes.
    Of a (rows × n × n): CHOLESKY: factors. SOLVE: solutions (rows × n × k) for b; for the inverse b is empty and k is n.
-   LOWER, UPPER: the same of triangular matrices. EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
+   LOWER, UPPER: the same of triangular matrices. EIGH: eigenvalues, and in `more` eigenvectors. DET: determinants.
+   EXPM: exponentials; where k is 1, with the digits of the type. Of a (rows × n × k): QR: Q, and in `more` R. SVD, with
    n ≥ k: singular values, and in `more` U of all and then Vᵀ of all. LU: factors, and in `more` the rows exchanged by all
    matrices, and then the order of all rows. All are contiguous, of float64 or float32. */
 PyObject *small_matrices(PyObject *module, PyObject *args)

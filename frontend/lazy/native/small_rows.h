@@ -141,17 +141,10 @@ INLINE void NAME(exchange)(MASK here, VECTOR *one, VECTOR *other, Py_ssize_t cou
     }
 }
 
-/* X with A·X = B, of k columns; without B, the inverse. Rows are exchanged in each matrix for the largest pivot. */
+/* X with A·X = B, of k columns, in place of B. Rows are exchanged in each matrix for the largest pivot. */
 TARGET
-static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
+static int NAME(eliminate)(VECTOR *a, VECTOR *b, Py_ssize_t n, Py_ssize_t k)
 {
-    VECTOR a[MOST * MOST], b[MOST * MOST];
-    NAME(load)(a, in, n * n, count);
-    if (right != NULL)
-        NAME(load)(b, right, n * k, count);
-    else
-        for (Py_ssize_t i = 0; i < n * n; i++)
-            b[i] = a[0] * 0 + (REAL)(i % (n + 1) == 0);
     for (Py_ssize_t j = 0; j < n; j++) {
         VECTOR best;
         const MASK row = NAME(pivots)(a, j, n, n, &best);
@@ -177,6 +170,22 @@ static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t 
                 rest -= a[j * n + i] * b[i * k + c];
             b[j * k + c] = rest / a[j * n + j];
         }
+    return 1;
+}
+
+/* X with A·X = B, of k columns; without B, the inverse. */
+TARGET
+static int NAME(solve)(const REAL *in, const REAL *right, REAL *out, Py_ssize_t n, Py_ssize_t k, Py_ssize_t count)
+{
+    VECTOR a[MOST * MOST], b[MOST * MOST];
+    NAME(load)(a, in, n * n, count);
+    if (right != NULL)
+        NAME(load)(b, right, n * k, count);
+    else
+        for (Py_ssize_t i = 0; i < n * n; i++)
+            b[i] = a[0] * 0 + (REAL)(i % (n + 1) == 0);
+    if (!NAME(eliminate)(a, b, n, k))
+        return 0;
     NAME(store)(b, out, n * k, count);
     return 1;
 }
@@ -539,6 +548,8 @@ static int NAME(svd)(const REAL *in, REAL *values, REAL *left, REAL *right, Py_s
     return 1;
 }
 
+#include "small_exponentials.h"
+
 /* What `small_matrices` was asked for; 0 where LAPACK is to do it. */
 TARGET
 static int NAME(small)(const Work *by)
@@ -557,6 +568,7 @@ static int NAME(small)(const Work *by)
         case LOWER:
         case UPPER: found = NAME(substitute)(a, b, out + row * n * k, by->what == UPPER, n, k, count); break;
         case EIGH: found = NAME(eigh)(a, out + row * n, more + row * size, n, count); break;
+        case EXPM: found = NAME(exponential)(a, out + row * size, n, k, count); break;
         case DET: found = NAME(det)(a, out + row, n, count); break;
         case QR: found = NAME(qr)(a, out + row * n * least, more + row * least * k, n, k, count); break;
         case SVD: found = NAME(svd)(a, out + row * k, more + row * size, third, n, k, count); break;
