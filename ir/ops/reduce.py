@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Elements from which on sums are worth a loop of their own, and the most columns of those down.
 _LEAST, _COLUMNS = 2048, 512
+#: Numbers that are added one after the other, at most.
+_IN_ORDER = 512
 #: Types that have such loops, by their characters, and what `row_sums.c` calls them.
 _SUMMED = {**dict.fromkeys("iIlLqQ", 0), **dict.fromkeys("fd", 1), **dict.fromkeys("FD", 2)}
 
@@ -49,6 +51,38 @@ def _folded(ufunc: np.ufunc, x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.n
         if found is not None:
             return found
     return ufunc.reduce(x, axes, dtype)
+
+
+def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
+    """Sums; where very many numbers would be added one after the other, as down columns, of sums of blocks: a sum loses
+    digits with each number that is added to it."""
+    along = _in_order(x, axes) if x.size >= _IN_ORDER and dtype.kind in "fc" else None
+    if along is None:
+        return _folded(np.add, x, axes, dtype)
+    n = x.shape[along]
+    size = math.isqrt(n)
+    whole = n - n % size
+    before, behind = (slice(None),) * along, [a + (a > along) for a in axes if a != along]
+    blocks = x[(*before, slice(whole))].reshape(*x.shape[:along], n // size, size, *x.shape[along + 1 :])
+    parts = _folded(np.add, blocks, (*behind, along + 1), dtype)
+    found = _folded(np.add, parts, (along - sum(a < along for a in axes),), dtype)
+    if whole < n:
+        found = found + _folded(np.add, x[(*before, slice(whole, n))], axes, dtype)
+    return found
+
+
+def _in_order(x: np.ndarray, axes: Ints) -> int | None:
+    """The axis along which many numbers would be added one after the other; None where NumPy goes by halves."""
+    inner = min((a for a in range(x.ndim) if x.shape[a] > 1), key=lambda a: abs(x.strides[a]), default=None)
+    longest = max((a for a in axes if a != inner), key=x.shape.__getitem__, default=None)
+    if longest is None or x.shape[longest] < _IN_ORDER or (x.flags.c_contiguous and _is_last(axes, x.ndim)):
+        return None
+    return longest
+
+
+def _is_last(axes: Ints, ndim: int) -> bool:
+    """Whether these are the last axes, which are one in memory."""
+    return sorted(axes) == list(range(ndim - len(axes), ndim))
 
 
 def _row_sums(x: np.ndarray, axes: Ints, product: bool = False) -> np.ndarray | None:
@@ -68,7 +102,7 @@ def _row_sums(x: np.ndarray, axes: Ints, product: bool = False) -> np.ndarray | 
     return found
 
 
-_added, _multiplied = functools.partial(_folded, np.add), functools.partial(_folded, np.multiply)
+_multiplied = functools.partial(_folded, np.multiply)
 
 
 class ReduceSum(Reduction, name="reduce_sum"):
