@@ -84,7 +84,7 @@ class ScanPlan:
         return self.op.attrs["inclusive"] and self.op.rules(Cumulative).neutral(self.x.dtype) is None
 
     def identity(self, k: FusionKernel, total: DType | None = None) -> Scalar:
-        """What a scan begins with, and what stands for elements that there are not; of another dtype where it is given."""
+        """What a scan begins with, and what stands for elements that there are not; of a dtype of its own if given."""
         op, dtype = self.op.rules(Cumulative), self.x.dtype
         neutral = op.neutral(dtype) if self.op.attrs["inclusive"] else None
         return k.const(op.identity(dtype) if neutral is None else neutral, total or dtype)

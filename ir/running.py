@@ -23,12 +23,12 @@ TOGETHER, LONG = 8, 128
 
 
 def running(ufunc: np.ufunc, x: np.ndarray, axis: int) -> np.ndarray:
-    """``ufunc.accumulate(x, axis)``, in the dtype of x."""
+    """``ufunc.accumulate(x, axis)`` in the dtype of x; sums and products with `TOTALS`, rounded once each."""
     kind = KINDS.get(x.dtype.char)
     if kind is None or loops.running is None or x.size < LEAST or not x.dtype.isnative or _suits_numpy(ufunc, x, axis):
         total = TOTALS.get(x.dtype.char, x.dtype) if ufunc in (np.add, np.multiply) else x.dtype
         found: np.ndarray = ufunc.accumulate(x, axis, dtype=total.type)
-        return found if total is x.dtype else found.astype(x.dtype)
+        return found.astype(x.dtype.type, copy=False)
     x = contiguous(x)
     out = empty(x.shape, x.dtype)
     loops.running(x, out, RUNNING[ufunc], kind, x.shape[axis], math.prod(x.shape[axis + 1 :]))

@@ -56,14 +56,23 @@ def _folded(ufunc: np.ufunc, x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.n
 def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
     """Sums; where very many numbers would be added one after the other, as down columns, of sums of blocks: a sum loses
     digits with each number that is added to it."""
-    along = _in_order(x, axes) if x.size >= _IN_ORDER and dtype.kind in "fc" else None
+    if x.size < _LEAST or dtype.kind not in "fc":
+        return _folded(np.add, x, axes, dtype)
+    if len(groups := groups_of_axes(x, axes)) > 1:
+        return by_groups(lambda x, axes: _added(x, axes, dtype), x, groups)
+    along = _in_order(x, axes)
     if along is None:
         return _folded(np.add, x, axes, dtype)
     n = x.shape[along]
-    size = math.isqrt(n)
+    if n < _IN_ORDER:  # several axes make up many
+        return _added(_folded(np.add, x, (along,), dtype), tuple(a - (a > along) for a in axes if a != along), dtype)
+    # What is cut off must not lie between the blocks in memory.
+    size = math.isqrt(n) if math.prod(x.shape[:along]) == 1 else _size_of_blocks(n)
     whole = n - n % size
     before, behind = (slice(None),) * along, [a + (a > along) for a in axes if a != along]
-    blocks = x[(*before, slice(whole))].reshape(*x.shape[:along], n // size, size, *x.shape[along + 1 :])
+    cut = x[(*before, slice(whole))]
+    blocks = np.ascontiguousarray(cut) if x.flags.c_contiguous else cut
+    blocks = blocks.reshape(*x.shape[:along], n // size, size, *x.shape[along + 1 :])
     parts = _folded(np.add, blocks, (*behind, along + 1), dtype)
     found = _folded(np.add, parts, (along - sum(a < along for a in axes),), dtype)
     if whole < n:
@@ -71,13 +80,20 @@ def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
     return found
 
 
+@functools.lru_cache
+def _size_of_blocks(n: int) -> int:
+    """About as many elements as there are blocks of them, without a rest if that can be."""
+    root = math.isqrt(n)
+    return next((size for size in range(root, root // 8, -1) if n % size == 0), root)
+
+
 def _in_order(x: np.ndarray, axes: Ints) -> int | None:
     """The axis along which many numbers would be added one after the other; None where NumPy goes by halves."""
     inner = min((a for a in range(x.ndim) if x.shape[a] > 1), key=lambda a: abs(x.strides[a]), default=None)
-    longest = max((a for a in axes if a != inner), key=x.shape.__getitem__, default=None)
-    if longest is None or x.shape[longest] < _IN_ORDER or (x.flags.c_contiguous and _is_last(axes, x.ndim)):
+    outer = [a for a in axes if a != inner]
+    if math.prod(x.shape[a] for a in outer) < _IN_ORDER or (x.flags.c_contiguous and _is_last(axes, x.ndim)):
         return None
-    return longest
+    return max(outer, key=x.shape.__getitem__)
 
 
 def _is_last(axes: Ints, ndim: int) -> bool:
