@@ -68,16 +68,13 @@ def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
         return _added(_folded(np.add, x, (along,), dtype), tuple(a - (a > along) for a in axes if a != along), dtype)
     # What is cut off must not lie between the blocks in memory.
     size = math.isqrt(n) if math.prod(x.shape[:along]) == 1 else _size_of_blocks(n)
-    whole = n - n % size
-    before, behind = (slice(None),) * along, [a + (a > along) for a in axes if a != along]
-    cut = x[(*before, slice(whole))]
+    cut, rest = np.split(x, [n - n % size], along)
     blocks = np.ascontiguousarray(cut) if x.flags.c_contiguous else cut
     blocks = blocks.reshape(*x.shape[:along], n // size, size, *x.shape[along + 1 :])
+    behind = [a + (a > along) for a in axes if a != along]
     parts = _folded(np.add, blocks, (*behind, along + 1), dtype)
     found = _folded(np.add, parts, (along - sum(a < along for a in axes),), dtype)
-    if whole < n:
-        found = found + _folded(np.add, x[(*before, slice(whole, n))], axes, dtype)
-    return found
+    return found + _folded(np.add, rest, axes, dtype) if n % size else found
 
 
 @functools.lru_cache
