@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.ir.builder import Function, OpView, Value
+from smelt.ir.dtypes import DType
 from smelt.ir.index import Index, linearize, variables
 from smelt.ir.ops.indexing import Scatter
 from smelt.ir.ops.scan_sort import Cumulative
@@ -82,11 +83,11 @@ class ScanPlan:
         """Whether the first element must not be combined with anything, as nothing leaves it as it is."""
         return self.op.attrs["inclusive"] and self.op.rules(Cumulative).neutral(self.x.dtype) is None
 
-    def identity(self, k: FusionKernel) -> Scalar:
-        """What a scan begins with, and what stands for elements that there are not."""
+    def identity(self, k: FusionKernel, total: DType | None = None) -> Scalar:
+        """What a scan begins with, and what stands for elements that there are not; of a dtype of its own if given."""
         op, dtype = self.op.rules(Cumulative), self.x.dtype
         neutral = op.neutral(dtype) if self.op.attrs["inclusive"] else None
-        return k.const(op.identity(dtype) if neutral is None else neutral, dtype)
+        return k.const(op.identity(dtype) if neutral is None else neutral, total or dtype)
 
 
 @dataclass

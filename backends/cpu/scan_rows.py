@@ -3,11 +3,13 @@
 An element of a scan waits for the one before it, so a row alone leaves most of the processor idle. Where there are as
 many rows as a vector has lanes, squares of their elements are transposed in registers: a lane is a row, and each row
 is scanned in order. With fewer rows the elements of one vector are combined with those one, two, four, ... before them,
-if an op says that this gives the same (`Cumulative.regroups`).
+if an op says that this gives the same (`Cumulative.regroups`). Totals with more digits than the elements have are then
+those of chunks, which themselves are scanned from nothing: conversions of each element would take longer than the scan.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from smelt.backends.lowering import Fused
@@ -22,6 +24,8 @@ from smelt.passes.kernels.analysis import collect_reads
 from .kernel import CpuKernel, Memory
 from .streaming import emit_line, follows, is_large, prefetch
 
+#: Puts what came before a chunk to a result within it.
+Before = Callable[[Scalar], Scalar]
 #: Elements of a row that are computed, scanned and stored at a time.
 CHUNK = 64
 #: Length of a line of them: no power of two, so that the rows of a square do not collide in L1.
@@ -52,6 +56,11 @@ class RowScan:
         self.op, self.steps = plan.op.rules(Cumulative), plan.along
         self.inclusive: bool = plan.op.attrs["inclusive"]
         self.lanes, self.dtype = lanes_of(plan.x), compute_dtype(plan.x.dtype)
+        self.total = compute_dtype(self.op.total_dtype(plan.x.dtype))
+        #: whether a chunk is scanned from nothing
+        self.by_chunks = self.total is not self.dtype and self.op.regroups
+        #: dtype of what a chunk has come to
+        self.within = self.dtype if self.by_chunks else self.total
 
     def beside(self, first: Scalar, last: Scalar) -> None:
         """As many rows as a vector has lanes, from `first` on; beyond the last row it once more."""
@@ -66,12 +75,12 @@ class RowScan:
 
             k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), one)
 
-        def square(at: Scalar, total: Scalar) -> list[Scalar]:
+        def square(before: Before, at: Scalar, total: Scalar) -> list[Scalar]:
             places = [at + r * PITCH for r in range(lanes)]
             found = []
             for x in k.transposed([k.load_vector(lines, place) for place in places]):
-                after = self.op.combine(k, total, x)
-                found.append(after if self.inclusive else total)
+                after = self.op.combine(k, total, k.convert(x, self.within))
+                found.append(before(after if self.inclusive else total))
                 total = after
             for place, x in zip(places, k.transposed(found)):
                 k.store_vector(x, lines, place)
@@ -84,25 +93,26 @@ class RowScan:
         k, lanes = self.k, self.lanes
         line = k.scratch(LONG, self.dtype)
 
-        def vector(at: Scalar, total: Scalar) -> list[Scalar]:
-            start, x, step = self._start(), k.load_vector(line, at), 1
+        def vector(before: Before, at: Scalar, total: Scalar) -> list[Scalar]:
+            start, x, step = self.plan.identity(k), k.load_vector(line, at), 1
             while step < lanes:
                 x = self.op.combine(k, k.shifted(x, start, step), x)
                 step *= 2
-            after = self.op.combine(k, total, x)
-            k.store_vector(after if self.inclusive else k.shifted(after, total, 1), line, at)
+            after = self.op.combine(k, total, k.convert(x, self.within))
+            k.store_vector(before(after if self.inclusive else k.shifted(after, total, 1)), line, at)
             return [k.last_lane(after)]
 
         self._chunks(LONG, vector, lambda part: part(line, k.const(0, INDEX)))
 
     def _chunks(
-        self, size: int, scan: Callable[[Scalar, Scalar], list[Scalar]],
+        self, size: int, scan: Callable[[Before, Scalar, Scalar], list[Scalar]],
         each: Callable[[Callable[[Memory, Scalar], None]], None],
     ) -> None:  # fmt: skip
         """Go through the row by `size` elements.
 
         Args:
-            scan: of what lies in L1, a vector's step along the row, given what came before; what it leaves.
+            scan: of what lies in L1, a vector's step along the row, given what puts chunks before this one to a result,
+                where it is, and what came before; what it leaves.
             each: calls a function with each line in L1 and where in it the row begins.
         """
         k, zero, count = self.k, self.k.const(0, INDEX), self.k.const(self.plan.length, INDEX)
@@ -111,17 +121,27 @@ class RowScan:
             with k.vectors(0):
                 end = k.op("arith.minui", [at + size, count], INDEX)
                 each(lambda lines, line: self._read(lines, line, at, end, size))
-            left = k.loop(None, zero, end - at, scan, [total], step=self.lanes)
+            before = self._before(total)
+            start = self.plan.identity(k, self.within) if self.by_chunks else total
+            left = k.loop(None, zero, end - at, lambda *of: scan(before, *of), [start], step=self.lanes)
             with k.vectors(0):
                 each(lambda lines, line: self._write(lines, line, at, end))
-            return left
+            return [self.op.combine(k, total, k.convert(left[0], self.total))] if self.by_chunks else left
 
         with k.vectors(self.lanes):
-            k.loop(None, zero, count, chunk, [self._start()], step=size)
+            k.loop(None, zero, count, chunk, [self.plan.identity(k, self.total)], step=size)
 
-    def _start(self) -> Scalar:
-        """Of nothing, in all lanes."""
-        return self.plan.identity(self.k)
+    def _before(self, total: Scalar) -> Before:
+        """Puts the total of the chunks before to what an element of this one has come to."""
+        k = self.k
+        if not self.by_chunks:
+            return lambda x: k.convert(x, self.dtype)
+        high = k.convert(total, self.dtype)
+        rest = k.convert(total - k.convert(high, self.total), self.dtype)
+        # Nothing, not a positive zero, where there is no rest; infinities less infinities are no rest.
+        is_rest = ((rest > 0) & (rest < math.inf)) | ((rest < 0) & (rest > -math.inf))
+        low = k.select(is_rest, rest, self.plan.identity(k))
+        return lambda x: self.op.combine(k, high, self.op.combine(k, low, x))
 
     def _read(self, lines: Memory, line: Scalar, first: Scalar, last: Scalar, chunk: int) -> None:
         """Compute the elements first … last of a row, and fetch for later ones what they are computed from."""

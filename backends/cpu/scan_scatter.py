@@ -39,6 +39,7 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     lanes = bool(plan.after)
     vector = 0 if lanes or length == 1 else lanes_of(x)
     k, (out,), lo, hi = start_kernel(module, name, body)
+    scan = Scan(k, plan, out)
     regroups = plan.op.rules(Cumulative).regroups and 1 < vector <= length
     wide = 0 < vector <= min(length, loops[-1].extent if loops else 0) and not (regroups and _stay_apart(plan, out))
     alone = not wide and regroups
@@ -47,8 +48,7 @@ def build_scan(module: KernelModule, name: str, body: Function) -> ScheduledKern
     tile = line_width(loops, x.dtype.size) if lanes else vector if wide else BESIDE if beside else None
     nest = Nest.plan(loops, lanes or beside or wide, tile)
     if lanes and nest.tiles > 1:
-        nest = replace(nest, together=max(1, WIDE_BYTES // (nest.tile * compute_dtype(x.dtype).size)))
-    scan = Scan(k, plan, out)
+        nest = replace(nest, together=max(1, WIDE_BYTES // (nest.tile * scan.total.size)))
     in_rows = RowScan(k, plan, out, loops[-1] if loops else None)
 
     def row(first: Scalar | None = None, last: Scalar | None = None) -> None:
@@ -89,17 +89,20 @@ class Scan:
         self.k, self.plan, self.out = k, plan, out
         self.op, self.inclusive = plan.op.rules(Cumulative), plan.op.attrs["inclusive"]
         self.steps = plan.along if plan.length != 1 else None
-        self.start = plan.identity(k)
+        self.dtype = compute_dtype(plan.x.dtype)
+        self.total = compute_dtype(self.op.total_dtype(plan.x.dtype))
+        self.start = plan.identity(k, self.total)
         self.zero, self.count = k.const(0, INDEX), k.const(plan.length, INDEX)
 
     def _advance(self, total: Scalar, element: Scalar | None = None) -> Scalar:
         """Store the result where the loops stand; what it has come to then."""
         k, x, place = self.k, self.plan.x, self.plan.place
         after = self._combine(total, k.value(x, place) if element is None else element)
-        k.store(after if self.inclusive else total, self.out, place)
+        k.store(k.convert(after if self.inclusive else total, self.dtype), self.out, place)
         return after
 
     def _combine(self, total: Scalar, element: Scalar) -> Scalar:
+        element = self.k.convert(element, self.total)
         if not self.plan.peels:
             return self.op.combine(self.k, total, element)
         if self.steps is None:
@@ -119,7 +122,7 @@ class Scan:
     def _computed_row(self, steps: Fused) -> None:
         """A chunk of elements is computed, then summed."""
         k, x, place = self.k, self.plan.x, self.plan.place
-        line = k.scratch(CHUNK, compute_dtype(x.dtype))
+        line = k.scratch(CHUNK, self.dtype)
 
         def chunk(first: Scalar, total: Scalar) -> list[Scalar]:
             last = k.op("arith.minui", [first + CHUNK, self.count], INDEX)
@@ -146,9 +149,9 @@ class Scan:
         """Neighbouring rows, whose sums are a line in L1."""
         k, plan, out, steps = self.k, self.plan, self.out, self.steps
         x, place = plan.x, plan.place
-        sums = k.scratch(width, compute_dtype(x.dtype))
+        sums = k.scratch(width, self.total)
         # What is tried may run again, and a sum may not: elements with a quicker way are computed before.
-        before = k.scratch(width, compute_dtype(x.dtype)) if usual.is_tried(k) else None
+        before = k.scratch(width, self.dtype) if usual.is_tried(k) else None
 
         def offset() -> Scalar:
             return k.loops[lane.names[0]][1] - first
@@ -157,7 +160,7 @@ class Scan:
             total = k.read(sums, offset())
             after = self._combine(total, k.value(x, place) if before is None else k.read(before, offset()))
             k.write(after, sums, offset())
-            return [after if self.inclusive else total]
+            return [k.convert(after if self.inclusive else total, self.dtype)]
 
         def compute(at: Scalar) -> None:
             assert before is not None

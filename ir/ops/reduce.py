@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Elements from which on sums are worth a loop of their own, and the most columns of those down.
 _LEAST, _COLUMNS = 2048, 512
+#: Numbers that are added one after the other, at most.
+_IN_ORDER = 512
 #: Types that have such loops, by their characters, and what `row_sums.c` calls them.
 _SUMMED = {**dict.fromkeys("iIlLqQ", 0), **dict.fromkeys("fd", 1), **dict.fromkeys("FD", 2)}
 
@@ -49,6 +51,51 @@ def _folded(ufunc: np.ufunc, x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.n
         if found is not None:
             return found
     return ufunc.reduce(x, axes, dtype)
+
+
+def _added(x: np.ndarray, axes: Ints, dtype: np.dtype) -> np.ndarray:
+    """Sums; where very many numbers would be added one after the other, as down columns, of sums of blocks: a sum loses
+    digits with each number that is added to it."""
+    if x.size < _LEAST or dtype.kind not in "fc":
+        return _folded(np.add, x, axes, dtype)
+    if len(groups := groups_of_axes(x, axes)) > 1:
+        return by_groups(lambda x, axes: _added(x, axes, dtype), x, groups)
+    along = _in_order(x, axes)
+    if along is None:
+        return _folded(np.add, x, axes, dtype)
+    n = x.shape[along]
+    if n < _IN_ORDER:  # several axes make up many
+        return _added(_folded(np.add, x, (along,), dtype), tuple(a - (a > along) for a in axes if a != along), dtype)
+    # What is cut off must not lie between the blocks in memory.
+    size = math.isqrt(n) if math.prod(x.shape[:along]) == 1 else _size_of_blocks(n)
+    cut, rest = np.split(x, [n - n % size], along)
+    blocks = np.ascontiguousarray(cut) if x.flags.c_contiguous else cut
+    blocks = blocks.reshape(*x.shape[:along], n // size, size, *x.shape[along + 1 :])
+    behind = [a + (a > along) for a in axes if a != along]
+    parts = _folded(np.add, blocks, (*behind, along + 1), dtype)
+    found = _folded(np.add, parts, (along - sum(a < along for a in axes),), dtype)
+    return found + _folded(np.add, rest, axes, dtype) if n % size else found
+
+
+@functools.lru_cache
+def _size_of_blocks(n: int) -> int:
+    """About as many elements as there are blocks of them, without a rest if that can be."""
+    root = math.isqrt(n)
+    return next((size for size in range(root, root // 8, -1) if n % size == 0), root)
+
+
+def _in_order(x: np.ndarray, axes: Ints) -> int | None:
+    """The axis along which many numbers would be added one after the other; None where NumPy goes by halves."""
+    inner = min((a for a in range(x.ndim) if x.shape[a] > 1), key=lambda a: abs(x.strides[a]), default=None)
+    outer = [a for a in axes if a != inner]
+    if math.prod(x.shape[a] for a in outer) < _IN_ORDER or (x.flags.c_contiguous and _is_last(axes, x.ndim)):
+        return None
+    return max(outer, key=x.shape.__getitem__)
+
+
+def _is_last(axes: Ints, ndim: int) -> bool:
+    """Whether these are the last axes, which are one in memory."""
+    return sorted(axes) == list(range(ndim - len(axes), ndim))
 
 
 def _row_sums(x: np.ndarray, axes: Ints, product: bool = False) -> np.ndarray | None:
@@ -68,7 +115,7 @@ def _row_sums(x: np.ndarray, axes: Ints, product: bool = False) -> np.ndarray | 
     return found
 
 
-_added, _multiplied = functools.partial(_folded, np.add), functools.partial(_folded, np.multiply)
+_multiplied = functools.partial(_folded, np.multiply)
 
 
 class ReduceSum(Reduction, name="reduce_sum"):

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from ..scalar import Scalar, ScalarBuilder
 
 
+#: Dtypes with twice the digits.
+_TWICE = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}
+
+
 class AlongAxis(Op):
     """An op that works on the lines of its operand along an axis, and whose results have the operand's shape."""
 
@@ -65,6 +69,8 @@ class Cumulative(AlongAxis):
     #: Whether neighbours may be combined with each other before what stands in front of them: not where that may
     #: overflow although the whole does not.
     regroups: ClassVar[bool] = True
+    #: Whether each step rounds what the elements before have come to, which many steps leave few digits of.
+    rounds: ClassVar[bool] = False
 
     def infer(self, x: Aval, *, axis: Int, reverse: Bool, inclusive: Bool) -> Aval:
         require_dtype(x, self.accepts)
@@ -96,6 +102,10 @@ class Cumulative(AlongAxis):
         """What leaves elements as they are, signs of zeros and infinities too; None: nothing does."""
         return self.identity(dtype)
 
+    def total_dtype(self, dtype: DType) -> DType:
+        """The dtype in which targets that have it keep what elements of a dtype have come to."""
+        return _TWICE.get(dtype, dtype) if self.rounds else dtype
+
     def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """What came before (a) with the next element or partial result (b); associative."""
         raise NotImplementedError(f"smelt.{self.name}.combine")
@@ -108,6 +118,7 @@ class CumSum(Cumulative, name="cumsum"):
     """
 
     linearity = "jointly"
+    rounds = True
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return running(np.add, x, axis)
@@ -135,6 +146,7 @@ class CumProd(Cumulative, name="cumprod"):
     """
 
     regroups = False  # 0 · (1e30 · 1e30) is no number
+    rounds = True
 
     def accumulate(self, x: np.ndarray, axis: Int) -> np.ndarray:
         return running(np.multiply, x, axis)

@@ -3,70 +3,104 @@
 
 #include "core.h"
 #include "vectors.h"
-#include <string.h>
 
-/* Integers wrap, as unsigned ones do. */
+/* Columns that are gone along together, at most. */
+#define MOST_PART 1024
+
+/* Integers wrap, as unsigned ones do. Each step would round what sums and products of float32 have come to: that is kept
+   in float64. */
 #define REAL uint32_t
+#define TOTAL uint32_t
 #define WHICH sums
 #define STEP(x, y) ((x) + (y))
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL uint64_t
+#define TOTAL uint64_t
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL float
+#define TOTAL double
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL double
+#define TOTAL double
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #undef STEP
 #undef WHICH
 #define REAL uint32_t
+#define TOTAL uint32_t
 #define WHICH products
 #define STEP(x, y) ((x) * (y))
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL uint64_t
+#define TOTAL uint64_t
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL float
+#define TOTAL double
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL double
+#define TOTAL double
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #undef STEP
 #undef WHICH
 /* NaN stays; of two zeros, the later. */
 #define REAL int32_t
+#define TOTAL int32_t
 #define WHICH least
 #define STEP(x, y) ((((x) < (y)) | ((x) != (x))) ? (x) : (y))
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL int64_t
+#define TOTAL int64_t
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL float
+#define TOTAL float
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL double
+#define TOTAL double
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #undef STEP
 #undef WHICH
 #define REAL int32_t
+#define TOTAL int32_t
 #define WHICH largest
 #define STEP(x, y) ((((x) > (y)) | ((x) != (x))) ? (x) : (y))
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL int64_t
+#define TOTAL int64_t
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL float
+#define TOTAL float
 #include "running.h"
 #undef REAL
+#undef TOTAL
 #define REAL double
+#define TOTAL double
 #include "running.h"
 
 typedef void (*Run)(const void *, void *, Py_ssize_t, Py_ssize_t, Py_ssize_t);
