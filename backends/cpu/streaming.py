@@ -44,8 +44,10 @@ LINE_BYTES = 64
 
 
 class Read(NamedTuple):
-    """An operand to fetch ahead: `ahead` elements after where `place` is now; None: AHEAD pieces. `soon`: into L1, and not
-    only into L2."""
+    """An operand to fetch ahead: `ahead` elements after where `place` is now; None: AHEAD pieces.
+
+    `soon`: into L1, and not only into L2.
+    """
 
     memory: Memory
     place: Coordinates
