@@ -45,6 +45,8 @@ BLOCK, ROW_BYTES = 64, 128
 #: Blocks of rows that follow each other, at most, of which the same columns are turned before the next ones: what is
 #: read stays on the same pages.
 TOGETHER = 8
+#: How much wider blocks are whose lines begin anywhere in a line of memory; all operands together.
+UNALIGNED = 8
 #: Lanes of a vector, at most.
 LANES = 16
 #: Lines of columns that are no longer are one line where they follow each other: LLVM makes no vectors of loops that
@@ -227,7 +229,7 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     k, outputs, lo, hi = start_kernel(module, name, body)
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
-        width *= 4
+        width *= UNALIGNED // max(1, len(crossing))
     packed = columns.extent <= NARROW and all(_is_packed(v, plan.places[v], rows, columns) for v in body.returns)
     packed = packed and all(_is_read_turned(v, at, rows) for v, at in crossing)
     staged = [_Staged.of(k, v, at, rows, (height, width), packed * columns.extent) for v, at in crossing]
