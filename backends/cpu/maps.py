@@ -9,10 +9,11 @@ from smelt.backends.lowering import Coordinates, Fused, divide, fuse_variables
 from smelt.backends.plan import Plan, always_inside, crosses, crossing_loop, is_static, make_plan, parts_of
 from smelt.ir.builder import Function, Value
 from smelt.ir.dtypes import DType
-from smelt.ir.index import Atom, linearize
+from smelt.ir.index import Atom, Index, linearize
 from smelt.ir.kinds import Fusible
 from smelt.ir.scalar import INDEX, Scalar
 
+from .contract.tiles import has_wide_registers
 from .donations import in_place
 from .kernel import CpuKernel, KernelModule, Memory
 from .lane_maps import build_lane_map
@@ -41,6 +42,11 @@ LOOPS = 2
 #: Rows and columns of the blocks in which a transpose runs, at least, and the bytes of each in an array: what is read
 #: of a page, and what is written to one at a time.
 BLOCK, ROW_BYTES = 64, 128
+#: Blocks of rows that follow each other, at most, of which the same columns are turned before the next ones: what is
+#: read stays on the same pages.
+TOGETHER = 8
+#: How much wider blocks are whose lines begin anywhere in a line of memory; all operands together.
+UNALIGNED = 8
 #: Lanes of a vector, at most.
 LANES = 16
 #: Lines of columns that are no longer are one line where they follow each other: LLVM makes no vectors of loops that
@@ -150,17 +156,21 @@ class _Staged:
 
     def fetch(
         self, k: CpuKernel, loops: tuple[Fused, Fused], block: tuple[Scalar, Scalar, Scalar, Scalar],
-        size: tuple[int, int],
+        size: tuple[int, int], bounds: tuple[Scalar, Scalar],
     ) -> None:  # fmt: skip
-        """Copy a block of the operand into L1, line by line of the operand; prefetch the line of the next block."""
+        """Copy a block of the operand into L1, line by line of the operand; prefetch the line of the next block, which
+        is that of the next of the rows within some bounds, or of the first of these in the next columns."""
         (rows, columns), (first, last, left, right), (height, width) = loops, block, size
-        ahead = _next_strip(self.value, self.place, rows, columns, width)
+        strip = _next_strip(self.value, self.place, rows, columns, width)
+        if strip:
+            below = first + height
+            ahead = k.select(below < bounds[1], k.const(height, INDEX), bounds[0] - first + strip)
 
         def prefetch_line(j: Scalar) -> None:
-            if ahead:
+            if strip:
                 with k.at_position(columns, j), k.at_position(rows, first):
                     at = k.index(linearize(self.place, self.value.shape))
-                    prefetch(k, k.memory[self.value], at, ahead, height)
+                    prefetch(k, k.memory[self.value], at, ahead, height, soon=False)
 
         if self.plain is None:
             _read_turned(k, self, loops, block, prefetch_line)
@@ -189,7 +199,7 @@ class _Staged:
 
 def _is_read_turned(v: Value, at: Coordinates, rows: Fused) -> bool:
     """Whether squares of an operand are turned as they are read."""
-    whole = _lanes(v.dtype) * v.dtype.size == LINE_BYTES  # else lines of a power of two of bytes push others out
+    whole = _squares(v.dtype) * _lanes(v.dtype) * v.dtype.size == LINE_BYTES  # else what is read pushes lines out
     return whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
 
 
@@ -219,10 +229,11 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
     k, outputs, lo, hi = start_kernel(module, name, body)
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
-        width *= 4
+        width *= UNALIGNED // max(1, len(crossing))
     packed = columns.extent <= NARROW and all(_is_packed(v, plan.places[v], rows, columns) for v in body.returns)
     packed = packed and all(_is_read_turned(v, at, rows) for v, at in crossing)
     staged = [_Staged.of(k, v, at, rows, (height, width), packed * columns.extent) for v, at in crossing]
+    nest = replace(nest, together=1 if packed else TOGETHER)
 
     def block(first: Scalar, last: Scalar) -> None:
         end = k.const(columns.extent, INDEX)
@@ -232,13 +243,21 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
 
         def strip(left: Scalar) -> None:
             right = k.op("arith.minui", [left + width, end], INDEX)
-            for s in staged:
-                s.fetch(k, (rows, columns), (first, last, left, right), (height, width))
-            k.loop(rows, first, last, lambda i: line(i - first, left, right))
+
+            def part(top: Scalar) -> None:
+                bottom = k.op("arith.minui", [top + height, last], INDEX)
+                for s in staged:
+                    s.fetch(k, (rows, columns), (top, bottom, left, right), (height, width), (first, last))
+                k.loop(rows, top, bottom, lambda i: line(i - top, left, right))
+
+            k.loop(None, first, last, part, step=height)
 
         k.loop(None, k.const(0, INDEX), end, strip, step=width)
 
-    reads = [Read(k.memory[v], at, width) for v, at in plan.loads if (v, at) not in crossing]
+    reads = [
+        Read(k.memory[v], at, height * _step(linearize(at, v.shape), rows), soon=False)
+        for v, at in plan.loads if (v, at) not in crossing
+    ]  # fmt: skip
 
     def line(i: Scalar, left: Scalar, right: Scalar) -> None:
         def values() -> list[Scalar]:
@@ -263,7 +282,7 @@ def _packed_block(
     (rows, columns), (first, last), zero = loops, bounds, k.const(0, INDEX)
     width = columns.extent
     for s in staged:  # there are no columns beside these to ask for
-        s.fetch(k, loops, (first, last, zero, k.const(width, INDEX)), (0, width))
+        s.fetch(k, loops, (first, last, zero, k.const(width, INDEX)), (0, width), bounds)
     with k.at_position(rows, first), k.at_position(columns, zero):
         starts = [k.index(linearize(place, memory.aval.shape)) for memory, place in targets]
 
@@ -285,6 +304,11 @@ def _lanes(dtype: DType) -> int:
     return min(LANES, (INTERLEAVED_BYTES if dtype.size <= 2 else LINE_BYTES) // dtype.size)
 
 
+def _squares(dtype: DType) -> int:
+    """How many squares side by side are turned at once: as many as are a line of memory, where a register is one."""
+    return LINE_BYTES // (_lanes(dtype) * dtype.size) if has_wide_registers() else 1
+
+
 def _largest_power(n: int) -> int:
     """The largest power of two that is not more than a positive number."""
     return 1 << (n.bit_length() - 1)
@@ -304,41 +328,46 @@ def _read_turned(
     def where(i: Scalar, j: Scalar) -> Scalar:
         return (i - top) * s.pitch + (j - start)
 
-    def square(i: Scalar, j: Scalar, lanes: int) -> None:
+    def turn(i: Scalar, j: Scalar, lanes: int, count: int) -> None:
         with k.at_position(rows, i):
             places = []
             for n in range(lanes):
                 with k.at_position(columns, j + n):
                     places.append(k.index(linearize(s.place, s.value.shape)))
-        with k.vectors(lanes):
+        with k.vectors(lanes * count):
             lines = k.transposed([k.load_bits(source, at) for at in places])
-            for n, x in enumerate(lines):
-                k.store_bits(x, target, where(i + n, j))
+        with k.vectors(lanes):
+            for n, line in enumerate(lines):
+                for square, x in enumerate(k.divided(line, lanes)):
+                    k.store_bits(x, target, where(i + (square * lanes + n), j))
 
     def each(i: Scalar, j: Scalar) -> None:
         k.write(k.load(s.value, s.place), target, where(i, j))
 
-    def squares(first: Scalar, last: Scalar, left: Scalar, right: Scalar, lanes: int, ahead: bool) -> None:
+    def squares(
+        first: Scalar, last: Scalar, left: Scalar, right: Scalar, lanes: int, count: int = 1, ahead: bool = False
+    ) -> None:  # fmt: skip
         if lanes < least:
             k.loop(columns, left, right, lambda j: k.loop(rows, first, last, lambda i: each(i, j)))
             return
         below, behind = (
-            low + k.op("arith.divui", [high - low, k.const(lanes, INDEX)], INDEX) * lanes
-            for low, high in ((first, last), (left, right))
+            low + k.op("arith.divui", [high - low, k.const(step, INDEX)], INDEX) * step
+            for low, high, step in ((first, last, lanes * count), (left, right, lanes))
         )
 
         def strip(j: Scalar) -> None:
             if ahead:
                 k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
-            k.loop(None, first, below, lambda i: square(i, j, lanes), step=lanes)
+            k.loop(None, first, below, lambda i: turn(i, j, lanes, count), step=lanes * count)
 
         k.loop(None, left, behind, strip, step=lanes)
         if left_over := columns.extent % lanes:
-            squares(first, last, behind, right, _largest_power(left_over), False)
-        if left_over := rows.extent % lanes:
-            squares(below, last, left, behind, _largest_power(left_over), False)
+            squares(first, last, behind, right, _largest_power(left_over))
+        if left_over := rows.extent % (lanes * count):
+            squares(below, last, left, behind, min(lanes, _largest_power(left_over)))
 
-    squares(top, bottom, start, end, _lanes(source.aval.dtype), True)
+    dtype = source.aval.dtype
+    squares(top, bottom, start, end, _lanes(dtype), _squares(dtype), True)
 
 
 def _turn(
@@ -362,9 +391,14 @@ def _turn(
 def _next_strip(v: Value, at: Coordinates, rows: Fused, columns: Fused, width: int) -> int:
     """How many elements further the next block reads a large operand; 0 where it is not to be fetched ahead."""
     index = linearize(at, v.shape)
-    name, extent = columns.variables[-1]
     fetched = is_large(v.aval) and always_inside(v, at) and follows(index, rows)
-    return width * index.coefficient(Atom("var", (name,), 0, extent - 1)) if fetched else 0
+    return width * _step(index, columns) if fetched else 0
+
+
+def _step(index: Index, loop: Fused) -> int:
+    """How far an address moves with a step of the innermost variable of a loop."""
+    name, extent = loop.variables[-1]
+    return index.coefficient(Atom("var", (name,), 0, extent - 1))
 
 
 def _load_early(k: CpuKernel, v: Value, at: Coordinates) -> Scalar:

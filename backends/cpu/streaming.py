@@ -44,11 +44,15 @@ LINE_BYTES = 64
 
 
 class Read(NamedTuple):
-    """An operand to fetch ahead: `ahead` elements after where `place` is now; None: AHEAD pieces."""
+    """An operand to fetch ahead: `ahead` elements after where `place` is now; None: AHEAD pieces.
+
+    `soon`: into L1, and not only into L2.
+    """
 
     memory: Memory
     place: Coordinates
     ahead: int | None = None
+    soon: bool = True
 
 
 def follows(index: Index, loop: Fused) -> bool:
@@ -116,8 +120,8 @@ def far_apart(
 def fetch_line(k: CpuKernel, lane: Fused, first: Scalar, reads: Sequence[Read], width: int) -> None:
     """Fetch for a line that starts at `first` what steps to come read."""
     with k.at_position(lane, first):
-        for memory, place, ahead in reads:
-            prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, width)
+        for memory, place, ahead, soon in reads:
+            prefetch(k, memory, k.index(linearize(place, memory.aval.shape)), ahead or 0, width, soon)
 
 
 def piece_length(results: Sequence[DType]) -> int:
@@ -159,7 +163,7 @@ def emit_streaming(
         with k.at_position(loop, start):
             for r in fetched:
                 now = k.index(linearize(r.place, r.memory.aval.shape))
-                prefetch(k, r.memory, now, r.ahead or AHEAD * length, length)
+                prefetch(k, r.memory, now, r.ahead or AHEAD * length, length, r.soon)
             targets = [(m, k.index(linearize(place, m.aval.shape))) for m, place in outputs]
 
         found = _compute(k, loop, start, size, pieces, element, waits)
@@ -267,13 +271,19 @@ def _store_each(
     k.loop(loop, first, last, store)
 
 
-def prefetch(k: CpuKernel, memory: Memory, offset: Scalar, ahead: int, count: int) -> None:
-    """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last."""
+def prefetch(
+    k: CpuKernel, memory: Memory, offset: Scalar, ahead: int | Scalar, count: int, soon: bool = True
+) -> None:  # fmt: skip
+    """Ask for `count` elements, `ahead` elements after `offset`; at the end of the operand, for its last.
+
+    Args:
+        soon: whether into L1, and not only into L2.
+    """
     last = k.const(max(memory.aval.size - count, 0), INDEX)
     first = k.op("arith.minui", [offset + ahead, last], INDEX)
     k.loop(
         None, k.const(0, INDEX), k.const(min(count, memory.aval.size), INDEX),
-        lambda j: _ask_for(k, memory, first + j), step=LINE_BYTES // memory.aval.dtype.size,
+        lambda j: _ask_for(k, memory, first + j, soon), step=LINE_BYTES // memory.aval.dtype.size,
     )  # fmt: skip
 
 

@@ -287,10 +287,18 @@ class VectorKernel(MemoryKernel):
         return Scalar(self, value if value.type == kind else self.emit("arith.bitcast", [raw], [kind]).result, dtype)
 
     def transposed(self, lines: Sequence[Scalar]) -> list[Scalar]:
-        """The columns of a square whose lines are vectors."""
+        """The columns of a square whose lines are vectors; of several squares side by side, each by itself."""
         if len(lines) * lines[0].dtype.size == INTERLEAVED_BYTES:
             return self._interleaved(lines)
         return self._swapped(lines)
+
+    def divided(self, x: Scalar, lanes: int) -> list[Scalar]:
+        """Vectors of so many neighbours in a vector each."""
+        count = x.mlir.type.shape[0]
+        if count == lanes:
+            return [x]
+        with self.vectors(lanes):
+            return [self._shuffle(x, x, range(first, first + lanes)) for first in range(0, count, lanes)]
 
     def _swapped(self, lines: Sequence[Scalar]) -> list[Scalar]:
         """Squares in a square change places, then squares in those."""
@@ -307,9 +315,9 @@ class VectorKernel(MemoryKernel):
 
     def _interleaved(self, lines: Sequence[Scalar]) -> list[Scalar]:
         """Elements of two lines in turn: a line of the first half and one of the second, as often as it takes."""
-        found, half = list(lines), len(lines) // 2
-        in_turn = [p // 2 + p % 2 * len(lines) for p in range(2 * len(lines))]
-        parts = in_turn[: len(lines)], in_turn[len(lines) :]
+        found, side, count = list(lines), len(lines), lines[0].mlir.type.shape[0]
+        half, places = side // 2, range(count)
+        parts = [[p - p % side + first + p % side // 2 + p % 2 * count for p in places] for first in (0, half)]
         for _ in range(half.bit_length()):
             found = [self._shuffle(x, y, part) for x, y in zip(found[:half], found[half:]) for part in parts]
         return found

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.backends.cpu import maps
+from smelt.backends.cpu import maps, streaming
 from smelt.ir.settings import override
+
+from ..spies import calls_of
 
 pytestmark = pytest.mark.host("about kernels of the CPU")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
-def test_edges_of_all_widths(dtype: str) -> None:
-    """All remainders of squares, at both edges, in one program."""
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "complex64"])
+def test_edges_of_all_widths(dtype: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All remainders of squares, at both edges, in one program, with registers of any width."""
+    monkeypatch.setattr(maps, "has_wide_registers", lambda: wide)
     sizes = [(n, 64 * 16 + n) for n in (17, 18, 20, 24, 28, 33, 47)]
     rng = np.random.default_rng(0)
     hosts = [rng.integers(-100, 100, size).astype(dtype) for size in (*sizes, *(s[::-1] for s in sizes))]
@@ -22,9 +26,41 @@ def test_edges_of_all_widths(dtype: str) -> None:
     def turned(*xs: smelt.array) -> list[smelt.array]:
         return [x.T + smelt.ones_like(x.T) for x in xs]
 
-    with override(tier="program"):
+    with override(tier="program", cache=False):
         for found, x in zip(smelt.compile(turned)(*map(smelt.array, hosts)), hosts):
             np.testing.assert_array_equal(np.asarray(found), x.T + np.ones((), dtype))
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16"])
+def test_blocks_of_rows_follow_each_other(dtype: str, check: bool) -> None:
+    """Of several groups of blocks, and of some that are left over; in batches, and beside what lies in order."""
+    rng = np.random.default_rng(0)
+    hosts = [rng.integers(-50, 50, size).astype(dtype) for size in ((300, 3001), (2, 130, 1500), (3001, 300))]
+
+    def turned(x, batch, other):
+        return smelt.contiguous(x.T), smelt.contiguous(batch.swapaxes(1, 2)), x.T + other, smelt.contiguous(x[::-1].T)
+
+    x, batch, other = hosts
+    with override(tier="program", check=check):
+        found = smelt.compile(turned)(*map(smelt.array, hosts))
+    for y, want in zip(found, (x.T, batch.swapaxes(1, 2), x.T + other, x[::-1].T)):
+        np.testing.assert_array_equal(np.asarray(y), want)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("int8", 16), ("int16", 8), ("float32", 16)])
+def test_lines_of_memory_are_turned_at_once(dtype: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of narrow elements, several squares side by side."""
+    monkeypatch.setattr(maps, "has_wide_registers", lambda: True)
+
+    def shape(arguments, _):
+        first, *_ = lines = arguments[1]
+        return len(lines), first.mlir.type.shape[0] * first.dtype.size
+
+    shapes = calls_of(monkeypatch, maps.CpuKernel, "transposed", shape)
+    with override(tier="program", cache=False):
+        smelt.eval(smelt.compile(lambda x: smelt.contiguous(x.T))(smelt.zeros((1024, 1024), getattr(smelt, dtype))))
+    assert set(shapes) == {(lanes, streaming.LINE_BYTES)}
 
 
 @pytest.mark.parametrize("width", [8, 9, 10, 15, 16, 17])
