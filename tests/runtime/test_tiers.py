@@ -516,7 +516,7 @@ def test_views_take_no_time_for_what_they_do_not_read(function: Callable[[smelt.
     found = [function(smelt.ones((n, n)))._ref for n in (100, 2000)]
     few, many = (tiers.op_by_op_seconds(topological([ref])) for ref in found)
     reading = tiers.ELEMENT * 2000 * 2000
-    assert few <= many < reading / 100
+    assert few <= many < reading / 20
 
 
 def test_a_program_saves_what_a_run_takes_longer_than_its_libraries() -> None:
