@@ -71,15 +71,15 @@ def measured(name: str) -> Measured:
     return Measured(name, cost.argument_bytes, alive, cost.arena_bytes, smelt.get_peak_memory() - before)
 
 
-def table(rows: list[Measured]) -> str:
-    lines = [
-        "| train step | arguments | temporaries at once | least | arena | peak | peak ÷ least |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        cells = [number(x / MIB) for x in (row.arguments, row.alive, row.least, row.arena, row.peak)]
-        lines.append(f"| {row.name} | {' | '.join(cells)} | {row.peak / row.least:.2f} |")
-    return "\n".join(lines)
+HEAD = """\
+| train step | arguments | temporaries at once | least | arena | peak | peak ÷ least |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def line(row: Measured) -> str:
+    """A line of the table."""
+    cells = [number(x / MIB) for x in (row.arguments, row.alive, row.least, row.arena, row.peak)]
+    return f"| {row.name} | {' | '.join(cells)} | {row.peak / row.least:.2f} |"
 
 
 def main(argv: list[str]) -> None:
@@ -88,5 +88,6 @@ def main(argv: list[str]) -> None:
     options = parser.parse_args(argv)
     if unknown := [name for name in options.names if name not in TASKS]:
         parser.error(f"no train step of {unknown[0]!r}; there are {', '.join(TASKS)}")
-    print("MiB\n", flush=True)
-    print(table([measured(name) for name in options.names or TASKS]))
+    print(f"MiB\n\n{HEAD}", flush=True)
+    for name in options.names or TASKS:
+        print(line(measured(name)), flush=True)  # as it comes: a step takes its time where others use the machine

@@ -395,7 +395,7 @@ class _Writer:
             return None
         if found is None:
             return None
-        seconds = tiers.ELEMENT * op.rule_cost
+        seconds = tiers.ELEMENT * op.rule_cost if tiers.gone_over(op, operands, avals) else 0.0
         product_at = -1
         if product is not None:
             self.outputs.append(product)

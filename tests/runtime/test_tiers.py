@@ -491,13 +491,6 @@ def test_what_was_asked_for_first_does_not_wait_until_the_compiler_is_loaded(mon
         assert explained.count == 1
 
 
-def test_what_libraries_take_is_not_saved() -> None:
-    product, after = smelt.ones((512, 512)) @ smelt.ones((512, 512)), smelt.exp(smelt.ones((512, 512)))
-    of_product, of_both = topological([product._ref]), topological([product._ref, after._ref])
-    assert tiers.library_seconds(of_product) >= tiers.PRODUCT * 512**3
-    assert tiers.library_seconds(of_product) == tiers.library_seconds(of_both) < tiers.op_by_op_seconds(of_product)
-
-
 @pytest.mark.parametrize("kind", ["product", "gradient", "halves", "few", "after"])
 def test_a_program_is_begun_for_what_libraries_do_not_take(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products that a BLAS makes in any case take ten thousand times as long as what is left."""

@@ -271,10 +271,13 @@ class _Writer:
 def costs_of(op: Op, attrs: dict[str, Any], operands: Sequence[Aval], results: Sequence[Aval]) -> tuple[int, Any, Any]:
     """What `tiers.count`, `work` and `tiers.op_by_op_seconds` say of an op. Which of its arrays is the largest is what
     it is in the first member of the family, for these are estimates and no guards."""
-    size = max([aval.size for aval in (*operands, *results)], key=value_of)
-    work = size * op.rule_cost
+    work = max([aval.size for aval in (*operands, *results)], key=value_of) * op.rule_cost
     if not isinstance(op, Contraction):
+        size = max([aval.size for aval in tiers.gone_over(op, operands, results)], key=value_of, default=0)
         return 1, work, size * (tiers.ELEMENT * op.rule_cost) + tiers.OP
     product = op.work(*operands, **attrs)
-    seconds = product * (tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT) + tiers.OP
+    if operands[0].dtype.is_inexact:
+        seconds = tiers.operations(op, attrs, operands) * tiers.PRODUCT + tiers.OP
+    else:
+        seconds = product * tiers.ELEMENT + tiers.OP
     return 1, max(work, product, key=value_of), seconds

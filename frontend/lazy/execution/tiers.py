@@ -23,13 +23,18 @@ The setting `tier` fixes one way: ``ops``, ``strided``, ``program``, or ``auto``
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from smelt.ir.aval import Aval
 from smelt.ir.control import COND
-from smelt.ir.kinds import Contraction
+from smelt.ir.kinds import Contraction, Movement
+from smelt.ir.op import Op
 from smelt.ir.ops.custom_call import CustomCall
+from smelt.ir.ops.indexing import Gather
+from smelt.ir.symbolic import value_of
 from smelt.runtime import Buffer, Device, Executable, LruCache, default_device, explain
 from smelt.runtime.compile import is_loaded
 
@@ -44,9 +49,14 @@ T = TypeVar("T")
 
 #: What it takes to load the compiler, in seconds.
 LOADING = 0.25
+#: Where processes are started that compile, loaded with the first of them.
+_BACKGROUND = "smelt.runtime.background"
 #: What an op takes by NumPy: so much, and so much for each element and unit of work (`Op.rule_cost`), or for each
-#: multiplication of a matrix product by a BLAS.
+#: operation of a matrix product by a BLAS.
 OP, ELEMENT, PRODUCT = 3e-6, 0.4e-9, 0.03e-9
+#: As many operations of a BLAS take as long as reading an element from memory: few rows are multiplied as quickly
+#: as the matrix is read.
+READ = 12
 #: A gradient has so many times the ops of its function.
 GRADIENT = 3
 #: Steps that a loop of unknown length is taken to have.
@@ -64,6 +74,8 @@ AT_ONCE, CALLS = 0.25, 10
 LOOK = 0.03
 #: The part of what kernels for all sizes take that a program for these sizes alone would save, at most.
 GAIN = 0.25
+#: The part of what a program was expected to save that it saves at least, however quick libraries were expected to be.
+LEAST = 0.25
 #: What an op takes in graphs in which groups are looked for, in seconds.
 OP_SECONDS = 1e-5
 #: What it takes to look for groups in a graph, and in each op of it, in seconds.
@@ -78,7 +90,7 @@ class Structure:
     """What is known of the graphs of one structure.
 
     Attributes:
-        spent: seconds that they have taken op by op.
+        taken: seconds that they have taken op by op; `spent`: what of these a program might have saved.
         pending: their program, while another process compiles it.
         can_wait: whether there is such a way.
         looked: whether it was looked for on disk.
@@ -86,19 +98,19 @@ class Structure:
         ops_seconds, program_seconds: the least that one run took, each way.
         sizes: what `strided` says of kernels for all sizes in place of its ops; "" where it was not asked.
         share: the part of what a run takes that a program might save; `own`: that which libraries do not take, whom a
-            program calls, too.
+            program calls, too, as expected; `library`: what these take in a run, in seconds.
         asked: whether `compile` was asked for it.
         kin: what is known of graphs that differ from these in sizes alone.
         counted: what `measures` gave.
     """
 
     __slots__ = (
-        "asked", "can_wait", "counted", "kin", "looked", "ops_seconds", "own", "pending", "program_seconds", "runs",
-        "share", "sizes", "spent",
+        "asked", "can_wait", "counted", "kin", "library", "looked", "ops_seconds", "own", "pending", "program_seconds",
+        "runs", "share", "sizes", "spent", "taken",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.spent = self.taken = self.library = 0.0
         self.pending: Pending | None = None
         self.can_wait = True
         self.looked = False
@@ -130,17 +142,25 @@ class Structure:
     def counts(self, order: Sequence[Node | RecordedNode], ops: int, seconds: float) -> None:
         """Note what `measures` gives of a graph."""
         self.counted = ops, seconds
-        self.own = 1 - library_seconds(order) / seconds if seconds else 1.0
+        self.library = library_seconds(order)
+        self.own = 1 - self.library / seconds if seconds else 1.0
         self.spent *= self.own
 
     def adds(self, other: Structure) -> None:
         """Add what is known of graphs of the same structure."""
         if self.counted is None and other.counted is not None:
-            self.counted, self.own = other.counted, other.own
+            self.counted, self.own, self.library = other.counted, other.own, other.library
             self.spent *= self.own
         self.spent += other.spent * (1.0 if other.counted is not None else self.own)
+        self.taken += other.taken
         self.ops_seconds = min(self.ops_seconds, other.ops_seconds)
         self.kin = self.kin or other.kin
+
+    def saved(self, seconds: float) -> float:
+        """What a program might save of a run of so many seconds: no more than was expected of a run, and less where one
+        takes little longer than its libraries."""
+        own = seconds * self.own
+        return self.share * min(own, max(seconds - self.library, LEAST * own))
 
     def begins(self, limit: float, expected: float) -> bool:
         """Whether another process is to compile, from the run on that is expected to take so long.
@@ -178,8 +198,8 @@ class Structure:
                 _learn(order, found)
                 return found
         ops, seconds = self.measures(order)
-        limit, in_place = cost.seconds(ops), cost.in_place(ops)
-        expected = self.share * self.own * (self.ops_seconds if self.spent else seconds)
+        limit, in_place = cost.beside(ops), cost.in_place(ops)
+        expected = self.saved(self.ops_seconds if self.spent else seconds)
         if not (self.looked or self.passes) and self.spent + expected >= LOOK:
             self.looked = True
             if (kept := find()) is not None:
@@ -203,15 +223,15 @@ class Structure:
         pending = self.pending  # a thread that takes the program empties it
         if pending is not None:
             return not pending.ready()
-        expected = self.share * self.own * (self.ops_seconds if self.spent else seconds)
-        begins = self.begins(cost.seconds(ops), expected)
+        expected = self.saved(self.ops_seconds if self.spent else seconds)
+        begins = self.begins(cost.beside(ops), expected)
         looks = not (self.looked or self.passes) and self.spent + expected >= LOOK
         return not (begins or looks or self.spent + expected >= cost.in_place(ops))
 
     @property
     def reason(self) -> str:
         """Why there is a program, for `smelt.explain`."""
-        taken = f"its ops have taken {self.spent / (self.share * self.own) * 1e3:.0f} ms"
+        taken = f"its ops have taken {self.taken * 1e3:.0f} ms"
         why = taken if self.spent else "its ops would take longer"
         return f"{why}; {self.sizes}" if self.sizes else why
 
@@ -231,7 +251,8 @@ class Structure:
         start = time.thread_time()
         found = run()
         seconds = time.thread_time() - start
-        self.spent += seconds * self.share * self.own
+        self.taken += seconds
+        self.spent += self.saved(seconds)
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
 
@@ -269,6 +290,10 @@ class CompileCost:
     def in_place(self, ops: int) -> float:
         """The same in this process, which may have to load the compiler first."""
         return self.seconds(ops) + (0.0 if is_loaded(default_device()) else LOADING)
+
+    def beside(self, ops: int) -> float:
+        """The same in another process, which may have to be started first."""
+        return self.seconds(ops) + (0.0 if _BACKGROUND in sys.modules else LOADING)
 
     def learn(self, ops: int, seconds: float) -> None:
         """A compile of so many ops took `seconds`."""
@@ -427,10 +452,24 @@ def _is_of_library(node: Node | RecordedNode) -> bool:
     return form is not None and all(aval.dtype.itemsize >= 4 for aval in operands)
 
 
+def operations(op: Contraction, attrs: Mapping[str, Any], operands: Sequence[Aval]) -> Any:
+    """Operations of a BLAS for a product: no fewer than take as long as reading the operands."""
+    return max(op.work(*operands, **attrs), READ * sum([aval.size for aval in operands]), key=value_of)
+
+
+def gone_over(op: Op, operands: Sequence[Aval], results: Sequence[Aval]) -> Sequence[Aval]:
+    """The arrays over which an op goes by its rule: none where NumPy gives a view, not what is looked up in."""
+    if isinstance(op, Movement):
+        return ()
+    return results if op.kind == Gather.kind else (*operands, *results)
+
+
 def _seconds(node: Node | RecordedNode) -> float:
     op = node.op
     avals = [n.avals[i] for n, i in node.inputs]
     if isinstance(op, Contraction):
-        return OP + op.work(*avals, **node.attrs) * (PRODUCT if _is_product(node) else ELEMENT)
-    size = max([a.size for a in (*avals, *node.avals)], default=0)
+        if _is_product(node):
+            return OP + operations(op, node.attrs, avals) * PRODUCT
+        return OP + op.work(*avals, **node.attrs) * ELEMENT
+    size = max([a.size for a in gone_over(op, avals, node.avals)], default=0)
     return OP + ELEMENT * size * op.rule_cost
