@@ -46,7 +46,8 @@ Property = tuple[str, np.ndarray, np.ndarray]
 def _symmetric(a: np.ndarray) -> np.ndarray:
     """Hermitian matrices of which the lower triangle is given."""
     below = np.tril(a, -1)
-    return below + adjoint_of(below) + np.tril(np.triu(a)).real
+    with np.errstate(all="ignore"):
+        return below + adjoint_of(below) + np.tril(np.triu(a)).real
 
 
 def _of_lower(function: Callable[[np.ndarray], Any], a: np.ndarray) -> Any:

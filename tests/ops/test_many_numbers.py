@@ -15,6 +15,7 @@ import smelt
 from smelt.ir.settings import override
 
 WAYS = ("ops", "strided", "program")
+in_float64 = pytest.mark.host("about totals in float64; those of a GPU's scans are of the dtype")
 MANY = 100_003
 #: Shapes, and the axes that are reduced: rows, columns of few and many, axes between others, all.
 REDUCED: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
@@ -70,6 +71,7 @@ def test_sums_in_any_order_of_memory(dtype: str, order: str) -> None:
         assert units(found, want) < 8, f"{shape} over {axes}"
 
 
+@in_float64
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -101,6 +103,7 @@ def test_scans(dtype: str, name: str, way: str) -> None:
             assert error < 8, f"{name} of {x.shape} along {axis}, {reverse=}, {inclusive=}: {error}"
 
 
+@in_float64
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_left_of_large_numbers(way: str) -> None:
     """A running sum that comes back to little has digits left, some less where some hundred elements are added up in

@@ -13,7 +13,7 @@ from smelt.backends.cuda import driver, libraries
 from smelt.ir.errors import DeviceError
 from smelt.ir.settings import override
 from smelt.lazy.core import topological
-from smelt.lazy.execution import changing, tiers
+from smelt.lazy.execution import changing, known, tiers
 from smelt.runtime import warming
 
 from .fake_driver import FakeDriver
@@ -135,6 +135,7 @@ def test_the_driver_is_ready_before_a_graph_moves(fake: FakeDriver, monkeypatch:
     monkeypatch.setattr(libraries, "load", loaded.append)
     x, w = numbers(9, 16), numbers(16, 16)
     changing._met.clear()
+    known.by_plan.clear()
     smelt.eval(layer(smelt.array(x), smelt.array(w)))
     warming.settle()
     assert not driver._context.cache_info().currsize
