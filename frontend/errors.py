@@ -40,6 +40,7 @@ from smelt.ir.errors import (
     PassError,
     PipelineError,
     ProfileError,
+    RuleError,
     SettingError,
     ShapeError,
     SmeltError,
@@ -55,8 +56,8 @@ __all__ = [
     "DTypeError", "DeviceError", "DistributedError", "DonatedError", "EmitError", "FileFormatError", "IRError",
     "IndexOutOfRangeError", "IndexShapeError", "KernelError", "LibraryError", "MetalCheckError", "MetalCompileError",
     "MetalRunError", "MissingMemberError", "MissingNameError", "MissingPackageError", "NotDifferentiableError",
-    "OutOfMemoryError", "PassError", "PipelineError", "ProfileError", "SettingError", "ShapeError", "SimulatorError",
-    "SmeltError", "TraceError", "TreeError", "UndefinedMethodError",
+    "OutOfMemoryError", "PassError", "PipelineError", "ProfileError", "RuleError", "SettingError", "ShapeError",
+    "SimulatorError", "SmeltError", "TraceError", "TreeError", "UndefinedMethodError",
 ]  # fmt: skip
 
 __dir__ = listed(globals())

@@ -168,7 +168,7 @@ def test_random_graphs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scans_run_as_wide_lines() -> None:
     x = smelt.zeros((64, 8192))
     text = smelt.compile(lambda x: smelt.cumsum(x, axis=0)).trace(x).lower().compile().as_text("kernel")
-    assert f"memref<{scan_scatter.WIDE_BYTES // 4}xf32>" in text
+    assert f"memref<{scan_scatter.WIDE_BYTES // 8}xf64>" in text  # the totals
 
 
 def test_what_is_read_once_runs_as_wide_lines() -> None:

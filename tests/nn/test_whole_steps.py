@@ -170,5 +170,5 @@ def test_bags_of_many_integers(mode: Any, dtype: smelt.Dtype) -> None:
     bags.weight = smelt.array(rng_of("bags").uniform(0.25, 1, (8, 3)).astype(np.float32)).astype(dtype)
     x = smelt.array(rng_of("integers").integers(0, 8, (2, 6000)), smelt.int32)
     found = bags(x.reshape(-1), offsets=smelt.array([0, 6000, 12000]))
-    close(found[:2], host(bags(x)), 1e-5 if dtype is smelt.float32 else 8e-3)
+    close(found[:2], host(bags(x)), 3e-5 if dtype is smelt.float32 else 8e-3)
     assert host(found[2]).tolist() == [0, 0, 0] and found.dtype is dtype

@@ -248,7 +248,7 @@ def test_its_script_runs(program, tmp_path):
     if node is None:
         pytest.skip("no JavaScript engine here")
     (script,) = re.findall(r"<script>(.*?)</script>", program.view(), re.DOTALL)
-    functions = script[script.rindex("function differences") : script.rindex("function lineOf")]
+    functions = script[script.rindex("const NUMBER") : script.rindex("function lineOf")]
     check = """
     const mark = (a, b) => ([i, j]) => (i == null ? "+" + b[j] : j == null ? "-" + a[i] : a[i]);
     const text = (a, b) => differences([...a], [...b]).map(mark(a, b)).join("");
