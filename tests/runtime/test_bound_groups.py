@@ -39,7 +39,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Groups pay at once, programs never do; the plans that ran in groups without another look."""
     executables.clear()
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     strided.kernels.clear()
     strided._programs.clear()
     monkeypatch.setattr(tiers, "groups_pay", lambda *args: True)
@@ -59,7 +59,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     with override(tier="auto", small_work=0):
         yield found
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     strided._programs.clear()
 
 
