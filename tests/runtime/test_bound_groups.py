@@ -119,6 +119,22 @@ def test_settings_and_caches_count(ran: list[Any]) -> None:
     assert len(ran) == count + 1
 
 
+def test_what_runs_take_counts_where_it_is_looked_at_after_a_cache_let_go(ran: list[Any]) -> None:
+    x, w = given(5, 5), given(5, 5)
+    for _ in range(4):
+        smelt.eval(layer(x, w))
+    (key,) = {bound.key for bound in ran}
+    tiers.structures.clear()
+    count = len(ran)
+    smelt.eval(layer(x, w))
+    structure = tiers.structures.get(key)
+    assert structure is not None
+    before = structure.taken
+    for _ in range(3):
+        smelt.eval(layer(x, w))
+    assert len(ran) > count and structure.taken > before
+
+
 def test_errors_name_the_line_of_each_run() -> None:
     good, bad = smelt.eye(3), -smelt.eye(3)
     smelt.eval(good, bad)
