@@ -536,7 +536,7 @@ def _native() -> Any:
 
 
 #: That of `core.h` must be the same: an older build is passed over.
-INTERFACE = 25
+INTERFACE = 26
 native: Any = _native()
 if native is not None:
     native.connect(

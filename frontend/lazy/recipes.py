@@ -236,6 +236,8 @@ class SizedCall(NamedTuple):
         extra_at: the number of the output that is `extra`, or -1.
         flops, seconds: what an element takes: operations, and by NumPy.
         product_at: of a contraction: the number of the output that is its work, which takes `seconds` each; else -1.
+        count_at: the number of the output that says of how many elements `seconds` are, where that is not the size of
+            the largest array, or which a contraction's work is no less than; else -1.
     """
 
     function: Callable[..., Any]
@@ -247,6 +249,7 @@ class SizedCall(NamedTuple):
     flops: float
     seconds: float
     product_at: int
+    count_at: int
 
 
 class SizedStep(NamedTuple):
@@ -302,10 +305,12 @@ def bound(sized: SizedRecipe, sizes: Sequence[int]) -> Recipe | None:
         prepared = None
         if call is not None:
             size = max([aval.size for aval in (*[types[i] for i in inputs], *results) if aval is not None])
-            work, seconds = size * call.flops, tiers.OP + size * call.seconds
+            work = size * call.flops
+            count = size if call.count_at < 0 else found[call.count_at]
             if call.product_at >= 0:
                 product = found[call.product_at]
-                work, seconds = max(work, product), tiers.OP + product * call.seconds
+                work, count = max(work, product), product if call.count_at < 0 else max(count, product)
+            seconds = tiers.OP + count * call.seconds
             extra = call.extra if call.extra_at < 0 else found[call.extra_at]
             prepared = steps.Prepared(
                 call.function, call.first, extra, call.names, call.manner, work, seconds, next(steps.numbers), op, 1
@@ -370,12 +375,16 @@ class _Writer:
         run = program.compiled(tuple(self.outputs))
         return SizedRecipe(run, self.avals, made, recipe.results, taken)
 
+    def number(self, x: Any) -> int:
+        """The number of an output, which may be the same for all sizes."""
+        self.outputs.append(x)
+        return len(self.outputs) - 1
+
     def output(self, x: Any) -> int:
         """The number of an output; -1 for what is the same for all sizes."""
         if not has_symbol(x):
             return -1
-        self.outputs.append(x)
-        return len(self.outputs) - 1
+        return self.number(x)
 
     def aval(self, x: Aval) -> int:
         key = (tuple([d.name if type(d) is Symbol else d for d in x.shape]), x.dtype)
@@ -395,15 +404,19 @@ class _Writer:
             return None
         if found is None:
             return None
-        seconds = tiers.ELEMENT * op.rule_cost if tiers.gone_over(op, operands, avals) else 0.0
-        product_at = -1
+        over = tiers.gone_over(op, operands, avals)
+        seconds = tiers.ELEMENT * op.rule_cost if over else 0.0
+        product_at = count_at = -1
         if product is not None:
-            self.outputs.append(product)
-            product_at = len(self.outputs) - 1
-            seconds = tiers.PRODUCT if operands[0].dtype.is_inexact else tiers.ELEMENT
+            product_at = self.number(product)
+            seconds = tiers.ELEMENT
+            if operands[0].dtype.is_inexact:
+                seconds, count_at = tiers.PRODUCT, self.number(tiers.reading(operands))
+        elif over and len(over) < len(operands) + len(avals):
+            count_at = self.number(over[0].size)
         function, first, extra, names, manner = found
         at = self.output(extra)
-        return SizedCall(function, first, extra, at, names, manner, op.rule_cost, seconds, product_at)
+        return SizedCall(function, first, extra, at, names, manner, op.rule_cost, seconds, product_at, count_at)
 
 
 connect_recipes(record, steps.numbers, _SIZE, tiers.OP)

@@ -39,7 +39,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Groups pay at once, programs never do; the plans that ran in groups without another look."""
     executables.clear()
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     strided.kernels.clear()
     strided._programs.clear()
     monkeypatch.setattr(tiers, "groups_pay", lambda *args: True)
@@ -59,7 +59,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     with override(tier="auto", small_work=0):
         yield found
     tiers.structures.clear()
-    known.remembered.clear()
+    known.by_plan.clear()
     strided._programs.clear()
 
 
@@ -117,6 +117,22 @@ def test_settings_and_caches_count(ran: list[Any]) -> None:
     assert len(ran) == count
     smelt.eval(layer(x, w))
     assert len(ran) == count + 1
+
+
+def test_what_runs_take_counts_where_it_is_looked_at_after_a_cache_let_go(ran: list[Any]) -> None:
+    x, w = given(5, 5), given(5, 5)
+    for _ in range(4):
+        smelt.eval(layer(x, w))
+    (key,) = {bound.key for bound in ran}
+    tiers.structures.clear()
+    count = len(ran)
+    smelt.eval(layer(x, w))
+    structure = tiers.structures.get(key)
+    assert structure is not None
+    before = structure.taken
+    for _ in range(3):
+        smelt.eval(layer(x, w))
+    assert len(ran) > count and structure.taken > before
 
 
 def test_errors_name_the_line_of_each_run() -> None:

@@ -3,6 +3,7 @@ end where the function is to run in another way."""
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -76,6 +77,25 @@ def test_most_runs_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(RUNS):
         f(x, w)
     assert len(measured) < RUNS / 2
+
+
+def test_runs_that_are_not_measured_count_as_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()
+    f, x, w = smelt.compile(lambda x, w: smelt.tanh(x @ w)), smelt.array(X), smelt.array(W)
+    for _ in range(RUNS):
+        f(x, w)
+    executable = f._store.recent.executable
+    structure, before = executable._structure, 0 if executable._short is None else executable._short.left
+    structure.library, structure.own = 8e-6, 1.0  # of a run of 10 µs
+    structure.taken = structure.spent = 0.0
+    structure.ops_seconds = 10e-6
+    monkeypatch.setattr(tiers.time, "thread_time", lambda: next(clock) * 10e-6)
+    for _ in range(RUNS):
+        f(x, w)
+    counted = RUNS + (0 if executable._short is None else executable._short.left - before)
+    assert structure.taken == pytest.approx(counted * 10e-6)
+    assert structure.spent == pytest.approx(counted * structure.saved(10e-6))
+    assert structure.spent < 0.5 * structure.taken
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -86,7 +86,7 @@ class Known:
         """Take what is known of graphs, and add what is known here."""
         if not self.is_shared:
             structure.adds(self.structure)
-            self.structure, self.is_shared = structure, True
+        self.structure, self.is_shared = structure, True  # another one, where the cache has let go of the first
 
 
 #: What is known, by the key of a plan and the name of a device.

@@ -44,7 +44,8 @@ class ShortRuns:
         return ShortRuns(ops, structure) if fits and ops.as_calls() is not None else None
 
     def again(self) -> ShortRuns:
-        """The same after a run that was measured."""
+        """The same after a run that was measured: only now those before it count."""
+        self._structure.ran_again(UNMEASURED - self.left)
         self.left, self._pending = UNMEASURED, self._structure.pending
         return self
 
@@ -59,7 +60,6 @@ class ShortRuns:
     def run(self, inputs: Sequence[Buffer]) -> list[Buffer]:
         assert core.native is not None
         self.left -= 1
-        self._structure.ran_again()
         frame = self._frame.copy()
         try:
             return silently(

@@ -256,9 +256,10 @@ class Structure:
         self.ops_seconds = min(self.ops_seconds, seconds)
         return found
 
-    def ran_again(self) -> None:
-        """A run that was not measured, because it takes no longer than to look at the clock."""
-        self.spent += self.ops_seconds * self.share * self.own
+    def ran_again(self, runs: int) -> None:
+        """So many runs were not measured, because they take no longer than to look at the clock."""
+        self.taken += runs * self.ops_seconds
+        self.spent += runs * self.saved(self.ops_seconds)
 
     def runs_by(self, sizes: str, by_kernels: bool) -> None:
         """Note what `strided` says of it, and whether kernels for all sizes compute all that they can."""
@@ -454,7 +455,12 @@ def _is_of_library(node: Node | RecordedNode) -> bool:
 
 def operations(op: Contraction, attrs: Mapping[str, Any], operands: Sequence[Aval]) -> Any:
     """Operations of a BLAS for a product: no fewer than take as long as reading the operands."""
-    return max(op.work(*operands, **attrs), READ * sum([aval.size for aval in operands]), key=value_of)
+    return max(op.work(*operands, **attrs), reading(operands), key=value_of)
+
+
+def reading(operands: Sequence[Aval]) -> Any:
+    """How many operations of a BLAS take as long as reading the operands."""
+    return READ * sum([aval.size for aval in operands])
 
 
 def gone_over(op: Op, operands: Sequence[Aval], results: Sequence[Aval]) -> Sequence[Aval]:

@@ -20,7 +20,7 @@
 #include <structmember.h>
 
 /* Raised when anything that `core.py` counts on changes. */
-#define INTERFACE 25
+#define INTERFACE 26
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 

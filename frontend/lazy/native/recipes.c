@@ -144,15 +144,15 @@ static PyObject *aval_of(PyObject *shape, PyObject *dtype, long long *elements)
 /* What computes a node of so many elements, new. */
 static PyObject *prepared_call(PyObject *call, PyObject *op, PyObject *outputs, long long size)
 {
-    Py_ssize_t extra_at = NUMBER_AT(call, 3), product_at = NUMBER_AT(call, 8);
+    Py_ssize_t extra_at = NUMBER_AT(call, 3), product_at = NUMBER_AT(call, 8), count_at = NUMBER_AT(call, 9);
     double work = (double)size * PyFloat_AsDouble(ITEM(call, 6)), seconds = PyFloat_AsDouble(ITEM(call, 7));
+    double count = count_at < 0 ? (double)size : PyFloat_AsDouble(ITEM(outputs, count_at));
     if (product_at >= 0) {
         double product = PyFloat_AsDouble(ITEM(outputs, product_at));
-        seconds = seconds_of_op + product * seconds;
         work = product > work ? product : work;
+        count = count_at < 0 || product > count ? product : count;
     }
-    else
-        seconds = seconds_of_op + (double)size * seconds;
+    seconds = seconds_of_op + count * seconds;
     if (PyErr_Occurred())
         return NULL;
     PyObject *found = prepared_type->tp_alloc(prepared_type, 10);
