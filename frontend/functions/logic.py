@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import overload
 
@@ -43,12 +44,24 @@ __all__ = [
 _EQUAL, _NOT_EQUAL = ops["equal"], ops["not_equal"]
 _LESS, _LESS_EQUAL = ops["less"], ops["less_equal"]
 _GREATER, _GREATER_EQUAL = ops["greater"], ops["greater_equal"]
+_OPERATORS = {
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+}  # fmt: skip
 _AND, _OR, _NOT = ops["logical_and"], ops["logical_or"], ops["logical_not"]
 
 
 def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
+    if type(b) is int and type(a) is array and _is_beyond(b, a):
+        return constant(getattr(operator, _OPERATORS[name])(0, b), dtypes.bool_, a.shape)
+    if type(a) is int and type(b) is array and _is_beyond(a, b):
+        return constant(getattr(operator, _OPERATORS[name])(a, 0), dtypes.bool_, b.shape)
     x, y = promote_operands(name, a, b)
     return emit_elementwise(op, x, y)
+
+
+def _is_beyond(value: int, x: array) -> bool:
+    """Whether the integers among which a number meets an array are all less, or all greater."""
+    return x.dtype.kind in "biu" and not dtypes.promote_scalar(x.dtype, value).holds(value)
 
 
 # Comparisons
@@ -59,7 +72,8 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     """Whether equal, as bool. NaN equals nothing.
 
     Args:
-        a, b: arrays that broadcast against each other, compared in their common dtype.
+        a, b: arrays that broadcast against each other, compared in their common dtype; integers of Python that it
+            cannot hold as well.
 
     >>> import smelt
     >>> smelt.equal(smelt.array([1, 2]), 2)

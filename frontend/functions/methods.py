@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.ir.errors import DTypeError, at_user_line
+from smelt.ir.errors import AttributeValueError, DTypeError, at_user_line
 from smelt.ir.keywords import explain_methods, keywords_explained
 
 from ..lazy.arrays import StreamOrDevice, array, check_update
@@ -111,7 +111,12 @@ def _binary(function: Callable, name: str) -> Callable:
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other, equality):
-            return function(self, other) if memory is None else call(memory, (self, other), _NO_NAMES)
+            if memory is not None:
+                try:
+                    return call(memory, (self, other), _NO_NAMES)
+                except AttributeValueError:
+                    pass
+            return function(self, other)
         return NotImplemented
 
     return _named(operator, name, function)
@@ -122,7 +127,12 @@ def _reflected(function: Callable, name: str) -> Callable:
 
     def operator(self: array, other: Any) -> Any:
         if type(other) in _OPERANDS or is_operand(other):
-            return function(other, self) if memory is None else call(memory, (other, self), _NO_NAMES)
+            if memory is not None:
+                try:
+                    return call(memory, (other, self), _NO_NAMES)
+                except AttributeValueError:
+                    pass
+            return function(other, self)
         return NotImplemented
 
     return _named(operator, name, function)

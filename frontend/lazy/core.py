@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from smelt.ir.aval import Aval
 from smelt.ir.dtypes import DType
-from smelt.ir.errors import SettingError, internal_files, is_internal
+from smelt.ir.errors import AttributeValueError, SettingError, internal_files, is_internal
 from smelt.ir.flags import flags_checked
 from smelt.ir.keywords import keywords_explained
 from smelt.ir.op import Op
@@ -492,7 +492,11 @@ def remembered(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if check is not None:
             check(args, kwargs)
-        return call(memory, args, kwargs)
+        try:
+            return call(memory, args, kwargs)
+        except AttributeValueError:
+            pass
+        return inner(*args, **kwargs)  # a number that does not fit the dtype which it meets: what that means it says
 
     _memories[wrapped] = memory
     return wrapped  # type: ignore[return-value]

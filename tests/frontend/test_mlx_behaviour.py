@@ -1,5 +1,7 @@
 """Where a program written for MLX would notice a difference: what these calls do there, they do here."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -15,8 +17,8 @@ class TestNumbersThatDoNotFit:
     @pytest.mark.parametrize(
         "call",
         [
-            lambda x: x == 300,
-            lambda x: x < 256,
+            lambda x: x * 300,
+            lambda x: smelt.minimum(256, x),
             lambda x: -1 + x,
             lambda x: smelt.maximum(x, 300),
             lambda x: smelt.clip(x, -5, 10),
@@ -39,6 +41,22 @@ class TestNumbersThatDoNotFit:
             for value in (info.min - 1, info.max + 1):
                 with pytest.raises(ValueError, match="out of bounds"):
                     f(smelt.array([0], dtype), value)
+
+    @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+    def test_comparisons_answer_as_mathematics_says(self, name):
+        compare = getattr(operator, name)
+        ways = [
+            lambda x, v: compare(x, v),
+            lambda x, v: smelt.vmap(lambda e: compare(e, v))(x),
+            lambda x, v: smelt.compile(lambda x: compare(x, v))(x),
+            lambda x, v: smelt.compile(lambda x: compare(x, v), shapeless=True)(x),
+        ]
+        for dtype in (smelt.bool_, smelt.int8, smelt.uint8, smelt.int32, smelt.uint32, smelt.int64, smelt.uint64):
+            x = smelt.array([0, 1], dtype)
+            for value in (1, -1, 300, 1, 2**31, -(2**31) - 1, 2**63, 2**64, -(10**400), 1):  # between those that fit
+                for way in ways:
+                    assert way(x, value).tolist() == [compare(int(e), value) for e in x.tolist()]
+                assert compare(value, x).tolist() == [compare(value, int(e)) for e in x.tolist()]
 
     def test_floats_promote_instead(self):
         assert (smelt.array([1], smelt.uint8) * 300.0).tolist() == [300.0]

@@ -246,6 +246,26 @@ def test_numbers_of_any_size(dtype: Any, name: str) -> None:
                 np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=300 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+def test_columns_of_any_size(dtype: Any) -> None:
+    """Vectors are orthonormal where some columns, or what is left of them, are so small that their squares are zero."""
+    exponents = (-40, -62, -66, -80, -120) if dtype == np.float32 else (-300, -480, -530, -900)
+    kind, eps = getattr(smelt, np.dtype(dtype).name), float(np.finfo(dtype).eps)
+    for n in (2, 3, 5, 12, 16):
+        for exponent in exponents:
+            small = np.ldexp(np.ones(n), np.linspace(0, exponent, n).astype(int))
+            for scaled in (small, small[:, None], np.where(np.arange(n) % 2, 1, small[-1])):
+                a = (rng.standard_normal((8, n, n)) * scaled).astype(dtype)
+                x = smelt.array(a, dtype=kind)
+                q, r = map(np.asarray, smelt.linalg.qr(x))
+                u, _, vt = map(np.asarray, smelt.linalg.svd(x))
+                v = np.asarray(smelt.linalg.eigh(x)[1])
+                for vectors in (q, u, vt, v):
+                    near(vectors.swapaxes(1, 2) @ vectors, np.broadcast_to(np.eye(n), a.shape), 100 * n * eps)
+                sizes = np.abs(a).max(1, keepdims=True)
+                near((q.astype(float) @ r) / sizes, a / sizes, 100 * n * eps)
+
+
 def test_arrays_that_do_not_fit_are_refused() -> None:
     a = np.broadcast_to(np.eye(3), (5, 3, 3)).copy()
     good = (16, 0, True, 3, 1, a, a[:0], a.copy(), a[:0].copy())

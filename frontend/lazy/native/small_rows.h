@@ -422,15 +422,26 @@ static int NAME(qr)(const REAL *in, REAL *left, REAL *right, Py_ssize_t m, Py_ss
         return 0;
     const VECTOR zero = whole * 0, one = zero + 1;
     for (Py_ssize_t j = 0; j < k; j++) {
-        VECTOR below = zero;
+        VECTOR below = zero, sizes = zero, unit = one;
         for (Py_ssize_t i = j + 1; i < m; i++)
-            below += a[i * n + j] * a[i * n + j];
+            below += a[i * n + j] * a[i * n + j], sizes += SIZE(a[i * n + j]);
+        const MASK small = (sizes > 0) & (a[j * n + j] * a[j * n + j] + below <= SMALLEST);
+        int some = 0;
+        for (Py_ssize_t lane = 0; lane < LANES; lane++)
+            some |= small[lane] != 0;
+        if (some) { /* far smaller than other columns: squares would be zero */
+            unit = CHOSEN(small, sizes + SIZE(a[j * n + j]), one), below = zero;
+            for (Py_ssize_t i = j; i < m; i++)
+                a[i * n + j] /= unit;
+            for (Py_ssize_t i = j + 1; i < m; i++)
+                below += a[i * n + j] * a[i * n + j];
+        }
         const MASK none = below == 0;
         const VECTOR alpha = a[j * n + j], norm = NAME(roots)(alpha * alpha + below);
         const VECTOR beta = CHOSEN(none, alpha, CHOSEN(alpha < 0, norm, -norm));
         tau[j] = CHOSEN(none, zero, (beta - alpha) / CHOSEN(none, one, beta));
         const VECTOR scale = CHOSEN(none, zero, 1 / CHOSEN(none, one, alpha - beta));
-        a[j * n + j] = beta;
+        a[j * n + j] = beta * unit;
         for (Py_ssize_t i = j + 1; i < m; i++)
             a[i * n + j] *= scale;
         for (Py_ssize_t c = j + 1; c < n; c++) {
