@@ -47,8 +47,11 @@ BLOCK, ROW_BYTES = 64, 128
 TOGETHER = 8
 #: How much wider blocks are whose lines begin anywhere in a line of memory; all operands together.
 UNALIGNED = 8
-#: Bytes of elements, at most, of which rows and columns that are left are part of a whole square: lines of smaller ones
-#: are but a few bytes.
+#: Bytes of all blocks that are copied at a time, about, at most: they lie on the stack of a thread, half a megabyte on
+#: some systems.
+STACK_BYTES = 256 << 10
+#: Bytes of elements, at most, of which rows and columns that are left are part of a whole square: there are no smaller
+#: ones, and one by one they take longer.
 REACHING = 2
 #: Lanes of a vector, at most.
 LANES = 16
@@ -206,6 +209,11 @@ def _is_read_turned(v: Value, at: Coordinates, rows: Fused) -> bool:
     return whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
 
 
+def _copies(v: Value, at: Coordinates, rows: Fused) -> int:
+    """How many copies there are of a block of an operand: as it lies, as it is needed, or both."""
+    return 1 if v.dtype.is_complex or _is_read_turned(v, at, rows) else 2
+
+
 def _is_packed(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> bool:
     """Whether a line of columns begins where that of the row before ends."""
     index = linearize(at, v.shape)
@@ -227,12 +235,13 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
     ][:STAGED]  # fmt: skip
     height = max([BLOCK, *(ROW_BYTES // v.dtype.size for v, _ in crossing)])
-    width = max(BLOCK, piece_length([v.dtype for v in body.returns]))
+    room = STACK_BYTES // height // max(1, sum(_copies(v, at, rows) * v.dtype.size for v, at in crossing))
+    width = max(BLOCK, min(piece_length([v.dtype for v in body.returns]), room // BLOCK * BLOCK))
     nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=height)
     k, outputs, lo, hi = start_kernel(module, name, body)
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
-        width *= UNALIGNED // max(1, len(crossing))
+        width *= max(1, min(UNALIGNED // max(1, len(crossing)), room // width))
     packed = columns.extent <= NARROW and all(_is_packed(v, plan.places[v], rows, columns) for v in body.returns)
     packed = packed and all(_is_read_turned(v, at, rows) for v, at in crossing)
     staged = [_Staged.of(k, v, at, rows, (height, width), packed * columns.extent) for v, at in crossing]
