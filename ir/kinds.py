@@ -16,7 +16,7 @@ import numpy as np
 from . import dtypes, halves, short_axes
 from .aval import Aval
 from .dtypes import DType
-from .errors import DTypeError
+from .errors import DTypeError, RuleError
 from .forms import MatmulForm, WindowForm
 from .index import Access, Coordinates, Guard, Index
 from .op import (
@@ -189,7 +189,7 @@ class Elementwise(Fusible):
 
     def lower(self, k: ScalarBuilder, *xs: Any, **attrs: Any) -> Scalar:
         """One element of the result from the operands' elements."""
-        raise NotImplementedError(f"smelt.{self.name}.lower")
+        raise RuleError(f"smelt.{self.name} does not state the rule lower")
 
 
 class Comparison(Elementwise):
@@ -215,7 +215,7 @@ class Movement(Fusible):
     flops = 0.0
 
     def map_index(self, index: Coordinates, operand: Aval, result: Aval, *_: Any, **attrs: Any) -> Coordinates:
-        raise NotImplementedError(f"smelt.{self.name}.map_index")
+        raise RuleError(f"smelt.{self.name} does not state the rule map_index")
 
     def element(
         self,
@@ -255,11 +255,11 @@ class Reduction(Op):
 
     def identity(self, dtype: DType) -> float | complex:
         """The Python scalar that combines with anything to leave it unchanged."""
-        raise NotImplementedError(f"smelt.{self.name}.identity")
+        raise RuleError(f"smelt.{self.name} does not state the rule identity")
 
     def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """Two partial results into one; associative."""
-        raise NotImplementedError(f"smelt.{self.name}.combine")
+        raise RuleError(f"smelt.{self.name} does not state the rule combine")
 
     def of_one(self, b: Builder, x: Value) -> Value:
         """What is left of each element where nothing is combined with it: what it gives with the identity."""
@@ -324,7 +324,7 @@ class Contraction(Op):
 
     def depth(self, *operands: Any, **attrs: Any) -> tuple[int, ...]:
         """The extents of the loops that are summed over, in the order in which the operands are best read."""
-        raise NotImplementedError(f"smelt.{self.name}.depth")
+        raise RuleError(f"smelt.{self.name} does not state the rule depth")
 
     def operand_indices(
         self, place: Coordinates, depth: Coordinates, *operands: Any, **attrs: Any
@@ -334,7 +334,7 @@ class Contraction(Op):
         `place` has an index for each axis of the result, `depth` one for each extent of `depth()`. A guarded
         element (padding, or a gap between elements) counts as zero, and is not read.
         """
-        raise NotImplementedError(f"smelt.{self.name}.operand_indices")
+        raise RuleError(f"smelt.{self.name} does not state the rule operand_indices")
 
     def accumulate(self, k: ScalarBuilder, total: Scalar, *xs: Scalar) -> Scalar:
         """One step of the sum, in the dtype of the scalars (float32 for half precision)."""
@@ -354,7 +354,7 @@ class Contraction(Op):
 
         Asked of contractions whose form has the layout "copy".
         """
-        raise NotImplementedError(f"smelt.{self.name}.in_place")
+        raise RuleError(f"smelt.{self.name} does not state the rule in_place")
 
     def before_transpose(self, operand: int, permutation: Ints, /, *_: Any, **attrs: Any) -> dict[str, Any] | None:
         """The attributes that give the same result for one of the operands before it was transposed, if there are such.

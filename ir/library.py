@@ -12,7 +12,7 @@ import numpy as np
 from . import dtypes, host_memory, host_threads, numpy_blas
 from .aval import Aval, broadcast_shapes
 from .dtypes import DType
-from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, ShapeError, SmeltError
+from .errors import AttributeValueError, DTypeError, LibraryError, OutOfMemoryError, RuleError, ShapeError, SmeltError
 from .op import Batched, Dims, Op, Values, require
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class Library(Op):
 
     def host(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """The result, or a tuple of results, by the library. Operands have equally many axes in front."""
-        raise NotImplementedError(f"smelt.{self.name}.host")
+        raise RuleError(f"smelt.{self.name} does not state the rule host")
 
     def host_into(self, out: np.ndarray | None, /, *arrays: Any, **attrs: Any) -> np.ndarray:
         """The result of `host`, in `out` or elsewhere; see `takes_out`."""
-        raise NotImplementedError(f"smelt.{self.name}.host_into")
+        raise RuleError(f"smelt.{self.name} does not state the rule host_into")
 
     def host_of_views(self, *arrays: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...] | None:
         """The result of `host` for operands that do not lie row by row, without copies of these; None: copy them."""

@@ -43,6 +43,7 @@ from .errors import (
     DTypeError,
     IRError,
     NotDifferentiableError,
+    RuleError,
     ShapeError,
     at_user_line,
     did_you_mean,
@@ -283,13 +284,13 @@ class Op:
     # Rules. The kinds in kinds.py give most of them a default.
 
     def infer(self, *operands: Any, **attrs: Any) -> Aval | tuple[Aval, ...]:
-        raise NotImplementedError(f"{self.name}.infer")
+        raise RuleError(f"smelt.{self.name} does not state the rule infer")
 
     def verify(self, operation: Any, *_: Any, **attrs: Any) -> None:
         """Raise when the MLIR operation is wrong in a way that `infer` cannot see."""
 
     def reference(self, *operands: Any, **attrs: Any) -> np.ndarray | tuple[np.ndarray, ...]:
-        raise NotImplementedError(f"{self.name}.reference")
+        raise RuleError(f"smelt.{self.name} does not state the rule reference")
 
     def host_call(self, operands: Avals, result: Aval, *_: Any, **attrs: Any) -> HostCall | None:
         """`reference` for operands of these types, where there is a shorter way to it; None: there is not."""

@@ -89,7 +89,7 @@ def _load_module(name: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())
         return importlib.import_module(name)
     if not os.path.isfile(name):
-        raise UsageError(f"{name}: there is no such file")
+        raise UsageError(f"{name} is a folder" if os.path.isdir(name) else f"{name}: there is no such file")
     sys.path.insert(0, os.path.dirname(os.path.abspath(name)))
     stem = os.path.splitext(os.path.basename(name))[0]
     spec = importlib.util.spec_from_file_location(stem, name)

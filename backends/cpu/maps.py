@@ -47,6 +47,12 @@ BLOCK, ROW_BYTES = 64, 128
 TOGETHER = 8
 #: How much wider blocks are whose lines begin anywhere in a line of memory; all operands together.
 UNALIGNED = 8
+#: Bytes of all blocks that are copied at a time, about, at most: they lie on the stack of a thread, half a megabyte on
+#: some systems.
+STACK_BYTES = 256 << 10
+#: Bytes of elements, at most, of which rows and columns that are left are part of a whole square: there are no smaller
+#: ones, and one by one they take longer.
+REACHING = 2
 #: Lanes of a vector, at most.
 LANES = 16
 #: Lines of columns that are no longer are one line where they follow each other: LLVM makes no vectors of loops that
@@ -203,6 +209,11 @@ def _is_read_turned(v: Value, at: Coordinates, rows: Fused) -> bool:
     return whole and not v.dtype.is_complex and always_inside(v, at) and follows(linearize(at, v.shape), rows)
 
 
+def _copies(v: Value, at: Coordinates, rows: Fused) -> int:
+    """How many copies there are of a block of an operand: as it lies, as it is needed, or both."""
+    return 1 if v.dtype.is_complex or _is_read_turned(v, at, rows) else 2
+
+
 def _is_packed(v: Value, at: Coordinates, rows: Fused, columns: Fused) -> bool:
     """Whether a line of columns begins where that of the row before ends."""
     index = linearize(at, v.shape)
@@ -224,12 +235,13 @@ def _build_blocks(module: KernelModule, name: str, plan: Plan, loops: Sequence[F
         if v.aval.size and is_static(at) and crosses(linearize(at, v.shape), rows, columns)
     ][:STAGED]  # fmt: skip
     height = max([BLOCK, *(ROW_BYTES // v.dtype.size for v, _ in crossing)])
-    width = max(BLOCK, piece_length([v.dtype for v in body.returns]))
+    room = STACK_BYTES // height // max(1, sum(_copies(v, at, rows) * v.dtype.size for v, at in crossing))
+    width = max(BLOCK, min(piece_length([v.dtype for v in body.returns]), room // BLOCK * BLOCK))
     nest = Nest.plan([*loops[:across], *loops[across + 1 : -1], rows], lanes=True, tile=height)
     k, outputs, lo, hi = start_kernel(module, name, body)
     targets = [(memory, plan.places[v]) for v, memory in zip(body.returns, outputs)]
     if can_stream(columns, targets) and not is_aligned(columns, targets):  # whole pieces are what streams
-        width *= UNALIGNED // max(1, len(crossing))
+        width *= max(1, min(UNALIGNED // max(1, len(crossing)), room // width))
     packed = columns.extent <= NARROW and all(_is_packed(v, plan.places[v], rows, columns) for v in body.returns)
     packed = packed and all(_is_read_turned(v, at, rows) for v, at in crossing)
     staged = [_Staged.of(k, v, at, rows, (height, width), packed * columns.extent) for v, at in crossing]
@@ -318,28 +330,34 @@ def _read_turned(
     k: CpuKernel, s: _Staged, loops: tuple[Fused, Fused], block: tuple[Scalar, ...], fetch: Callable[[Scalar], None]
 ) -> None:  # fmt: skip
     """A block of an operand with its lines for rows, square by square in registers; what is left of it in smaller
-    squares, and what these leave one by one."""
+    squares, and what these leave one by one. Where elements are narrow, what is left is part of a whole square that
+    begins before it; if there are too few columns, it reaches beyond them, into what is written after it."""
     rows, columns = loops
     top, bottom, start, end = block
     source, target = k.memory[s.value], s.turned
     assert target is not None
-    least = SMALLEST // source.aval.dtype.size
+    dtype = source.aval.dtype
+    least = SMALLEST // dtype.size
+
+    def is_part(left_over: int) -> bool:
+        return dtype.size <= REACHING and left_over * dtype.size > 1
 
     def where(i: Scalar, j: Scalar) -> Scalar:
         return (i - top) * s.pitch + (j - start)
 
-    def turn(i: Scalar, j: Scalar, lanes: int, count: int) -> None:
+    def turn(i: Scalar, j: Scalar, each: Sequence[Scalar], count: int, before: bool = False) -> None:
+        lanes, places = len(each), []
         with k.at_position(rows, i):
-            places = []
-            for n in range(lanes):
-                with k.at_position(columns, j + n):
+            for column in each:
+                with k.at_position(columns, column):
                     places.append(k.index(linearize(s.place, s.value.shape)))
         with k.vectors(lanes * count):
             lines = k.transposed([k.load_bits(source, at) for at in places])
+        squares = zip(*(k.divided(line, lanes) for line in lines))
         with k.vectors(lanes):
-            for n, line in enumerate(lines):
-                for square, x in enumerate(k.divided(line, lanes)):
-                    k.store_bits(x, target, where(i + (square * lanes + n), j))
+            for n, x in enumerate(x for square in squares for x in square):
+                row = i + n  # those before the block are written to its first, which follows
+                k.store_bits(x, target, where(k.op("arith.maxsi", [row, top], INDEX) if before else row, j))
 
     def each(i: Scalar, j: Scalar) -> None:
         k.write(k.load(s.value, s.place), target, where(i, j))
@@ -354,19 +372,29 @@ def _read_turned(
             low + k.op("arith.divui", [high - low, k.const(step, INDEX)], INDEX) * step
             for low, high, step in ((first, last, lanes * count), (left, right, lanes))
         )
+        reaches = is_part(columns.extent % lanes)
+        if reaches:
+            behind = right
+        step, left_over = lanes * count, rows.extent % (lanes * count)
+        begins_before = left_over < lanes <= rows.extent and is_part(left_over)
 
         def strip(j: Scalar) -> None:
             if ahead:
                 k.loop(None, k.const(0, INDEX), k.const(lanes, INDEX), lambda n: fetch(j + n))
-            k.loop(None, first, below, lambda i: turn(i, j, lanes, count), step=lanes * count)
+            each = [j + n for n in range(lanes)]
+            if reaches:
+                j = k.select(j + lanes <= right, j, k.op("arith.maxsi", [right - lanes, left], INDEX))
+                each = [k.op("arith.minui", [j + n, right - 1], INDEX) for n in range(lanes)]
+            k.loop(None, first, below, lambda i: turn(i, j, each, count), step=step)
+            if begins_before:
+                k.loop(None, below, last, lambda i: turn(last - lanes, j, each, 1, before=True), step=step)
 
         k.loop(None, left, behind, strip, step=lanes)
-        if left_over := columns.extent % lanes:
-            squares(first, last, behind, right, _largest_power(left_over))
-        if left_over := rows.extent % (lanes * count):
+        if (beside := columns.extent % lanes) and not reaches:
+            squares(first, last, behind, right, _largest_power(beside))
+        if left_over and not begins_before:
             squares(below, last, left, behind, min(lanes, _largest_power(left_over)))
 
-    dtype = source.aval.dtype
     squares(top, bottom, start, end, _lanes(dtype), _squares(dtype), True)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import dtypes
 from ..aval import Aval
 from ..dtypes import DType
-from ..errors import AttributeValueError, DTypeError, ShapeError
+from ..errors import AttributeValueError, DTypeError, RuleError, ShapeError
 from ..index import Coordinates, Index, Piece, delinearize, linearize
 from ..kinds import Fetch, Fusible, Movement, Nullary, align_batch
 from ..op import (
@@ -325,7 +325,7 @@ class Assembly(Fusible):
 
     def pieces(self, operands: Avals, *_: Any, **attrs: Any) -> Sequence[Piece]:
         """What it consists of, in order."""
-        raise NotImplementedError(f"smelt.{self.name}.pieces")
+        raise RuleError(f"smelt.{self.name} does not state the rule pieces")
 
 
 class Pad(Assembly, name="pad"):

@@ -12,6 +12,7 @@ import numpy as np
 from .. import dtypes, elementary, halves
 from ..aval import Aval
 from ..dtypes import DType
+from ..errors import RuleError
 from ..kinds import silent
 from ..op import (
     Batched,
@@ -92,11 +93,11 @@ class Cumulative(AlongAxis):
 
     def accumulate(self, x: np.ndarray, axis: int) -> np.ndarray:
         """The inclusive forward scan of a NumPy array."""
-        raise NotImplementedError(f"smelt.{self.name}.accumulate")
+        raise RuleError(f"smelt.{self.name} does not state the rule accumulate")
 
     def identity(self, dtype: DType) -> float | complex:
         """The Python scalar before all elements: what it combines with stays, but for a zero's sign."""
-        raise NotImplementedError(f"smelt.{self.name}.identity")
+        raise RuleError(f"smelt.{self.name} does not state the rule identity")
 
     def neutral(self, dtype: DType) -> float | complex | None:
         """What leaves elements as they are, signs of zeros and infinities too; None: nothing does."""
@@ -108,7 +109,7 @@ class Cumulative(AlongAxis):
 
     def combine(self, k: ScalarBuilder, a: Scalar, b: Scalar) -> Scalar:
         """What came before (a) with the next element or partial result (b); associative."""
-        raise NotImplementedError(f"smelt.{self.name}.combine")
+        raise RuleError(f"smelt.{self.name} does not state the rule combine")
 
 
 class CumSum(Cumulative, name="cumsum"):

@@ -7,9 +7,13 @@ import pytest
 
 import smelt
 from smelt.backends.cpu import maps, streaming
+from smelt.ir import dtypes
+from smelt.ir.aval import Aval
+from smelt.ir.builder import Builder, Value
 from smelt.ir.settings import override
 
 from ..spies import calls_of
+from .modules import compile_, module_of
 
 pytestmark = pytest.mark.host("about kernels of the CPU")
 
@@ -61,6 +65,48 @@ def test_lines_of_memory_are_turned_at_once(dtype: str, lanes: int, monkeypatch:
     with override(tier="program", cache=False):
         smelt.eval(smelt.compile(lambda x: smelt.contiguous(x.T))(smelt.zeros((1024, 1024), getattr(smelt, dtype))))
     assert set(shapes) == {(lanes, streaming.LINE_BYTES)}
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_what_is_left_of_narrow_elements_is_part_of_whole_squares(
+    dtype: str, wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few columns and many, few rows and many, a last block of a row or a column; none is read by itself."""
+    monkeypatch.setattr(maps, "has_wide_registers", lambda: wide)
+    few = (9, 15, 17, 23, 31, 63, 65, 66, 129, 130, 143)
+    sizes = [*((n, 1000) for n in few), *((1000, n) for n in few), *((3, 300 + n, 257 + n) for n in range(0, 18, 5))]
+    rng = np.random.default_rng(0)
+    hosts = [rng.integers(-100, 100, size).astype(dtype) for size in sizes]
+    for check in (False, True):
+        with override(tier="program", cache=False, check=check):
+            turned = smelt.compile(lambda *xs: [smelt.contiguous(x.swapaxes(-1, -2)) for x in xs])
+            for found, x in zip(turned(*map(smelt.array, hosts)), hosts):
+                np.testing.assert_array_equal(np.asarray(found), x.swapaxes(-1, -2))
+    singly = calls_of(monkeypatch, maps.CpuKernel, "load", lambda *_: None)
+    with override(tier="program", cache=False):
+        for size in ((15, 1000), (23, 1000), (1000, 31), (1000, 66), (63, 127)):
+            smelt.eval(smelt.compile(lambda x: smelt.contiguous(x.T))(smelt.zeros(size, getattr(smelt, dtype))))
+    assert not singly or not wide
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float64", "complex64", "complex128"])
+def test_blocks_leave_room_on_the_stack(
+    dtype: str, compared: bool, wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of some systems have half a megabyte: also where lines are wide because results are narrow."""
+    monkeypatch.setattr(maps, "has_wide_registers", lambda: wide)
+    sizes = calls_of(monkeypatch, maps.CpuKernel, "scratch", lambda arguments, _: arguments[1] * arguments[2].size)
+
+    def turned(b: Builder, x: Value, y: Value) -> Value:
+        x, y = (b.transpose(v, permutation=(1, 0)) for v in (x, y))
+        return b.equal(x, y) if compared else b.add(x, y)
+
+    with override(cache=False):
+        compile_(module_of([Aval((5001, 4999), getattr(dtypes, dtype))] * 2, turned))
+    assert 0 < sum(sizes) < 400 << 10
 
 
 @pytest.mark.parametrize("width", [8, 9, 10, 15, 16, 17])

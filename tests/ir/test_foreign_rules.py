@@ -10,9 +10,11 @@ import pytest
 
 import smelt
 from smelt.ir.aval import Aval
-from smelt.ir.errors import RuleError
+from smelt.ir.errors import RuleError, SmeltError
 from smelt.ir.kinds import Elementwise
+from smelt.ir.library import Library
 from smelt.ir.op import Op, Operand, _registry
+from smelt.ir.settings import override
 from smelt.lazy.arrays import emit
 
 
@@ -62,4 +64,23 @@ def test_what_a_rule_raises_names_it(defined: Any, rule: str) -> None:
 def test_lower_gives_scalars(defined: Any, found: Any) -> None:
     f = defined(Elementwise, "foreign_scalar", reference=lambda self, x: x, lower=lambda self, k, x: found)
     with pytest.raises(RuleError, match=r"the rule lower of smelt\.foreign_scalar returned .*not a scalar of its"):
+        smelt.eval(smelt.compile(f)(X))
+
+
+@pytest.mark.parametrize("found", [lambda x: None, lambda x: x[:1], lambda x: np.stack([x, x]), lambda x: (x, x)])
+def test_results_have_the_shapes_that_infer_says(defined: Any, found: Any) -> None:
+    """Of `reference` and of `host`, whose result may be what a program reads: None were numbers that are not."""
+    f = defined(Op, "foreign_shape", infer=lambda self, x: x, reference=lambda self, x: found(x))
+    host = {"core": "(m,n)->(m,n)", "host": lambda self, x: found(x), "reference": lambda self, x: x}
+    g = defined(Library, "foreign_host", **host)
+    for run, said in ((f, r"reference of smelt\.foreign_shape"), (g, r"host of smelt\.foreign_host")):
+        for made in (run, smelt.compile(run)):
+            with pytest.raises(SmeltError, match=rf"the rule {said} returned .*, where infer says shape \(2, 2\)"):
+                smelt.eval(made(X))
+
+
+def test_a_rule_that_is_not_stated_is_named(defined: Any) -> None:
+    f = defined(Elementwise, "foreign_lacks", reference=lambda self, x: x)
+    said = r"smelt\.foreign_lacks does not state the rule lower"
+    with override(tier="program"), pytest.raises(RuleError, match=said):
         smelt.eval(smelt.compile(f)(X))

@@ -68,6 +68,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "mine.py").write_text(PLUGIN)
     (tmp_path / "f.mlir").write_text(PROGRAM)
+    (tmp_path / "folder.py").mkdir()
     (tmp_path / "broken.py").write_text("1 / 0\n")
     return tmp_path
 
@@ -95,6 +96,7 @@ MINE = "--load-pass-plugin=mine.py"
         (["dump", "mine.py:f", "f32[4]", "--pass-pipeline=before:fuse=file-log-exp", "--stage=list"], "file-log-exp"),
         (["dump", "mine.py:f", "f32[4]", MINE, "--pass-pipeline=after:cse=file-log-exp", "--stage=list"], "log-exp"),
         (["opt", "f.mlir", "--load-pass-plugin=none.py", "--cse"], "none.py: there is no such file"),
+        (["opt", "f.mlir", "--load-pass-plugin=folder.py", "--cse"], "folder.py is a folder"),
         (["opt", "f.mlir", "--load-pass-plugin=broken.py", "--cse"], "broken.py cannot be imported: ZeroDivisionError"),
         (["opt", "f.mlir", "--file-log-exp"], "unknown pass 'file-log-exp'"),
     ],
@@ -102,7 +104,7 @@ MINE = "--load-pass-plugin=mine.py"
 def test_commands_run_what_a_file_defines(folder: Path, words: list[str], said: str) -> None:
     code, text = command(folder, *words)
     assert said in text and "internal error" not in text, text
-    failing = any(word in said for word in ("changed a value", "no such", "cannot", "unknown"))
+    failing = any(word in said for word in ("changed a value", "no such", "cannot", "unknown", "is a folder"))
     assert code == int(failing), text
 
 
