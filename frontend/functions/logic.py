@@ -50,11 +50,15 @@ _OPERATORS = {
 _AND, _OR, _NOT = ops["logical_and"], ops["logical_or"], ops["logical_not"]
 
 
-def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
+def _compared(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
     if type(b) is int and type(a) is array and _is_beyond(b, a):
         return constant(getattr(operator, _OPERATORS[name])(0, b), dtypes.bool_, a.shape)
     if type(a) is int and type(b) is array and _is_beyond(a, b):
         return constant(getattr(operator, _OPERATORS[name])(a, 0), dtypes.bool_, b.shape)
+    return _binary(name, op, a, b)
+
+
+def _binary(name: str, op: Op, a: ArrayLike, b: ArrayLike) -> array:
     x, y = promote_operands(name, a, b)
     return emit_elementwise(op, x, y)
 
@@ -80,7 +84,7 @@ def equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
-    return _binary("equal", _EQUAL, a, b)
+    return _compared("equal", _EQUAL, a, b)
 
 
 @remembered_op
@@ -95,7 +99,7 @@ def not_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arra
     array([ True, False], dtype=bool)
     """
     check_stream(stream)
-    return _binary("not_equal", _NOT_EQUAL, a, b)
+    return _compared("not_equal", _NOT_EQUAL, a, b)
 
 
 @remembered_op
@@ -107,7 +111,7 @@ def less(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     array([ True, False], dtype=bool)
     """
     check_stream(stream)
-    return _binary("less", _LESS, a, b)
+    return _compared("less", _LESS, a, b)
 
 
 @remembered_op
@@ -119,7 +123,7 @@ def less_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> arr
     array([ True, False], dtype=bool)
     """
     check_stream(stream)
-    return _binary("less_equal", _LESS_EQUAL, a, b)
+    return _compared("less_equal", _LESS_EQUAL, a, b)
 
 
 @remembered_op
@@ -131,7 +135,7 @@ def greater(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> array:
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
-    return _binary("greater", _GREATER, a, b)
+    return _compared("greater", _GREATER, a, b)
 
 
 @remembered_op
@@ -143,7 +147,7 @@ def greater_equal(a: ArrayLike, b: ArrayLike, stream: StreamOrDevice = None) -> 
     array([False,  True], dtype=bool)
     """
     check_stream(stream)
-    return _binary("greater_equal", _GREATER_EQUAL, a, b)
+    return _compared("greater_equal", _GREATER_EQUAL, a, b)
 
 
 # Logic on truth values: an element is true unless it is zero

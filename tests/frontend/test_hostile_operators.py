@@ -17,8 +17,8 @@ from smelt.ir.errors import SmeltError
 
 from .test_hostile import HOSTILE, force
 
-BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "lshift", "lt", "eq", "iadd",
-          "ipow", "imatmul", "iand")  # fmt: skip
+BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift",
+          "lt", "ge", "eq", "ne", "iadd", "ipow", "imatmul", "iand")  # fmt: skip
 ARRAYS: dict[str, Callable[[], smelt.array]] = {
     "matrix": lambda: smelt.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), "scalar": lambda: smelt.array(1.0),
     "nothing": lambda: smelt.zeros((0, 3)), "integers": lambda: smelt.array([1, 2, 3]),
