@@ -71,7 +71,7 @@ def _guarded(rule: str, stated: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             found = stated(self, *args, **kwargs)
-        except (SmeltError, NotImplementedError, MemoryError):
+        except (SmeltError, MemoryError):
             raise
         except Exception as error:
             line = innermost_line(error)

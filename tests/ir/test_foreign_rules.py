@@ -38,6 +38,10 @@ def lost(self: Any, *_: Any, **__: Any) -> Any:
     raise KeyError("lost")
 
 
+def unwritten(self: Any, *_: Any, **__: Any) -> Any:
+    raise NotImplementedError
+
+
 X = smelt.ones((2, 2))
 
 
@@ -50,12 +54,13 @@ def test_infer_gives_types(defined: Any, found: Any) -> None:
             smelt.eval(run(X))
 
 
-@pytest.mark.parametrize("rule", ["infer", "reference", "jvp", "lower"])
+@pytest.mark.parametrize("rule", ["infer", "reference", "jvp", "lower", "batch"])
 def test_what_a_rule_raises_names_it(defined: Any, rule: str) -> None:
     rules = {"reference": lambda self, x: np.abs(x), "lower": lambda self, k, x: k.math("absf", x)}
-    f = defined(Elementwise, f"foreign_{rule}", **rules | {rule: lost})
-    run = {"jvp": smelt.grad(lambda x: f(x).sum()), "lower": smelt.compile(f)}.get(rule, f)
-    said = rf"the rule {rule} of smelt\.foreign_{rule} failed: KeyError: 'lost'; at .*test_foreign_rules"
+    f = defined(Elementwise, f"foreign_{rule}", **rules | {rule: unwritten if rule == "batch" else lost})
+    ways = {"jvp": smelt.grad(lambda x: f(x).sum()), "lower": smelt.compile(f), "batch": smelt.vmap(f)}
+    run, raised = ways.get(rule, f), "NotImplementedError: " if rule == "batch" else "KeyError: 'lost'"
+    said = rf"the rule {rule} of smelt\.foreign_{rule} failed: {raised}; at .*test_foreign_rules"
     with pytest.raises(RuleError, match=said):
         smelt.eval(run(X))
 

@@ -3,8 +3,6 @@ node, as long as there is nothing to do about a program."""
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,20 +16,19 @@ from smelt.lazy import evaluate
 from smelt.lazy.evaluate import executables
 from smelt.lazy.execution import known, strided, tiers
 
-from .test_bound import given, held, kept, layer, long, numbers, several, swapped
-
-
-class NoProgram:
-    """Another process that compiles for as long as nobody says that it has."""
-
-    def __init__(self) -> None:
-        self.over = False
-
-    def ready(self) -> bool:
-        return self.over
-
-    def program(self) -> Any:
-        return None
+from .test_bound import (
+    check_a_derivative,
+    check_what_is_let_go,
+    given,
+    held,
+    kept,
+    layer,
+    long,
+    numbers,
+    several,
+    swapped,
+)
+from .test_short_runs import Compiling
 
 
 @pytest.fixture(autouse=True)
@@ -95,10 +92,10 @@ def test_a_program_that_another_process_has_made_ends_them(ran: list[Any], monke
     count = len(ran)
     structure = tiers.structures.get(ran[0].key)
     assert count and structure is not None
-    structure.pending = pending = NoProgram()  # type: ignore[assignment]
+    structure.pending = pending = Compiling()  # type: ignore[assignment]
     smelt.eval(layer(x, w))
     assert len(ran) == count + 1
-    pending.over = True  # without one: it is compiled in place
+    pending.is_over = True  # without one: it is compiled in place
     smelt.eval(layer(x, w))
     assert len(ran) == count + 1 and executables.get(ran[0].key) is not None
 
@@ -169,25 +166,10 @@ def test_memory_that_there_is_not_names_the_op(ran: list[Any], monkeypatch: pyte
 
 
 def test_evaluated_nodes_let_go_of_what_they_were_made_from(ran: list[Any]) -> None:
-    for _ in range(5):
-        x, w = given(5, 5), given(5, 5)
-        found = layer(x, w)
-        seen = weakref.ref(x._ref[0])
-        smelt.eval(found)
-        del x, w
-    gc.collect()
-    assert ran and seen() is None
+    check_what_is_let_go()
+    assert ran
 
 
 def test_a_derivative_looks_at_what_was_evaluated_inside(ran: list[Any]) -> None:
-    def f(x: smelt.array) -> smelt.array:
-        y = smelt.sin(x) * smelt.exp(x)
-        smelt.eval(y)
-        return smelt.sum(y * y)
-
-    x = given(4)
-    at = np.asarray(x).astype(np.float64)
-    want = 2 * np.sin(at) * np.exp(2 * at) * (np.sin(at) + np.cos(at))
-    for _ in range(6):
-        np.testing.assert_allclose(np.asarray(smelt.grad(f)(x)), want, rtol=1e-5)
+    check_a_derivative()
     assert ran

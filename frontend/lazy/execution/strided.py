@@ -253,7 +253,7 @@ _programs = LruCache(weigh=lambda program: program.nbytes)
 
 def program_of_function(key: Any, f: GraphFunction, device: Device) -> OpProgram | None:
     """The program of a graph as a function, found by its structure; None where it cannot run op by op."""
-    found: OpProgram | None = _programs.get(key)
+    found = kept_program(key)
     if found is None:
         ops = direct.program_of(f, ())
         found = None if ops is None else grouped(key, ops, device)
